@@ -71,6 +71,11 @@ def does(stage, kind):
     return kind != "backward" and is_f16 == reads_f16(number_of(stage.name.decode()), kind)
 
 
+def type_of(library, number):
+    """The type of the tensors that the stage with a number reads, one of hopper_ladder's."""
+    return next(stage.type for stage in hopper_ladder.stages(library) if stage.number.decode() == number)
+
+
 def stages_of(library, kind="f16"):
     """The stages of the library that do problems of a kind, as {number: name}."""
     names = [stage.name.decode() for stage in hopper_ladder.stages(library) if does(stage, kind)]
@@ -107,9 +112,13 @@ def stage(library, number, name, dtype="f16"):
         output = new_output(problem)
         call = hopper_ladder.call(problem.q, problem.k, problem.v, output, problem.causal, number)
         if not is_f16:
-            call.type = hopper_ladder.E4M3
-            call.q_scale, call.k_scale, call.v_scale = (hopper_ladder.Scale(scale.data_ptr(), 0)
-                                                        for scale in problem.scales)
+            call.type = type_of(library, number)
+            if call.type == hopper_ladder.E4M3_SCORES:
+                call.v = hopper_ladder.tensor(problem.dequantised.v)
+            q_scale, k_scale, v_scale = (hopper_ladder.Scale(scale.data_ptr(), 0) for scale in problem.scales)
+            call.q_scale, call.k_scale = q_scale, k_scale
+            if call.type == hopper_ladder.E4M3:
+                call.v_scale = v_scale
         return library_call(library, library.hl_attention, call, output)
 
     return Contender(name, prepare)

@@ -10,11 +10,15 @@
 
 TestSuite(e4m3, .timeout = 120);
 
-static Problem make_problem(Shape shape, InputKind input, bool per_head, bool rotate) {
+static Problem make_problem_of(StageInputs inputs, Shape shape, InputKind input, bool per_head, bool rotate) {
   Problem problem;
   cr_assert(problem_create(&problem, &shape, input, 1));
-  cr_assert(problem_quantise(&problem, per_head, rotate, 1));
+  cr_assert(problem_quantise(&problem, inputs, per_head, rotate, 1));
   return problem;
+}
+
+static Problem make_problem(Shape shape, InputKind input, bool per_head, bool rotate) {
+  return make_problem_of(INPUTS_E4M3, shape, input, per_head, rotate);
 }
 
 // ---- the type ----
@@ -106,7 +110,7 @@ Test(e4m3, heads_of_zeros_have_scale_1) {
   Problem problem;
   cr_assert(problem_create(&problem, &three_heads, INPUT_NORMAL, 1));
   memset(problem.k + 50 * 64, 0, 50 * 64 * sizeof(Half));
-  cr_assert(problem_quantise(&problem, true, false, 1));
+  cr_assert(problem_quantise(&problem, INPUTS_E4M3, true, false, 1));
   cr_expect_eq(problem.scales[TENSOR_K][1], 1);
   cr_expect(problem.scales[TENSOR_K][0] < 1 && problem.scales[TENSOR_K][2] < 1);
   for (int i = 50 * 64; i < 2 * 50 * 64; i++) cr_expect_eq(problem.codes[TENSOR_K][i], 0);
@@ -227,11 +231,13 @@ static void expect_problem(const Stage *stage, const Options *options, const cha
 }
 
 Test(e4m3, report_shows_scales_and_rotation) {
-  static const Stage e4m3 = {.inputs = INPUTS_E4M3}, f16 = {.inputs = INPUTS_F16};
+  static const Stage e4m3 = {.inputs = INPUTS_E4M3}, f16 = {.inputs = INPUTS_F16},
+                     scores = {.inputs = INPUTS_E4M3_SCORES};
   Options options = {.seed = 3};
   expect_problem(&e4m3, &options, "seed 3; e4m3 with a scale for each tensor\n");
   options.scales = options.rotate = 1;
   expect_problem(&e4m3, &options, "seed 3; e4m3 with a scale for each head, Q and K rotated\n");
+  expect_problem(&scores, &options, "seed 3; Q and K e4m3 with a scale for each head, Q and K rotated\n");
   expect_problem(&f16, &options, "seed 3\n");
 }
 
@@ -447,7 +453,7 @@ Test(e4m3, limit_by_hand) {
   memset(problem.v, 0, problem.elements * sizeof(Half));
   problem.v[5] = half_from_double(1);
   problem.v[DIM + 5] = half_from_double(3.5);
-  cr_assert(problem_quantise(&problem, false, false, 1));
+  cr_assert(problem_quantise(&problem, INPUTS_E4M3, false, false, 1));
   ReferenceHead head;
   double out[DIM];
   cr_assert(reference_open(&head, &problem, 0));
@@ -459,4 +465,81 @@ Test(e4m3, limit_by_hand) {
   cr_expect_float_eq(limit, expected, 1e-6 * expected, "%.9g, not %.9g", limit, expected);
   reference_close(&head);
   problem_free(&problem);
+}
+
+// ---- Q and K in e4m3, V in fp16 ----
+
+Test(e4m3, reference_adds_up_as_the_tensor_core_does) {
+  uint64_t seed = 1;
+  double a[128], b[128];
+  for (int run = 0; run < 2000; run++) {
+    int same_sign = run % 3 == 0;
+    for (int i = 0; i < 128; i++) {
+      uint64_t bits = random_bits(&seed);
+      a[i] = e4m3_to_float((E4m3)(bits % 127));
+      b[i] = e4m3_to_float((E4m3)(bits >> 8 & (same_sign ? 0x3f : 0xbf)));
+    }
+    cr_expect_eq(reference_tensor_core(a, b, 128), tensor_core(0, a, b, 1, 128), "run %d", run);
+  }
+}
+
+// One row of a kernel that rounds its weights and its output to fp16, and keeps its sums in fp32.
+static void compute_f16_row(const ReferenceHead *head, int row, Mistake mistake, double *out) {
+  static double scores[MAX_KEYS];
+  int keys = compute_scores(head, row, mistake, scores);
+  double max = -INFINITY;
+  for (int j = 0; j < keys; j++) max = fmax(max, scores[j]);
+  float sum = 0, sums[DIM] = {0};
+  if (mistake == KEYS_SWAPPED) swap_neighbours(scores, keys);
+  for (int j = 0; j < keys; j++) {
+    double weight = exp2(scores[j] - max) * (mistake == KEY_TWICE && j == keys / 2 ? 2 : 1);
+    sum += (float)weight;
+    for (int d = 0; d < DIM; d++) sums[d] += (float)(half_round(weight) * head->v[j * DIM + d]);
+  }
+  for (int d = 0; d < DIM; d++) out[d] = half_round(sums[d] / sum);
+}
+
+static double worst_f16_row(const Problem *problem, Mistake mistake, int rows) {
+  ReferenceHead head = open_head(problem);
+  int step = head.seqlen > rows ? head.seqlen / rows : 1;
+  double worst = 0, expected[DIM], out[DIM];
+  for (int row = head.seqlen - 1; row >= 0; row -= step) {
+    double limit = reference_row(&head, row, expected);
+    compute_f16_row(&head, row, mistake, out);
+    for (int d = 0; d < DIM; d++) worst = larger(worst, fabs(out[d] - expected[d]) / limit);
+  }
+  reference_close(&head);
+  return worst;
+}
+
+Test(e4m3, limit_of_scores_lets_a_right_kernel_pass) {
+  static const int seqlens[] = {1, 2, 5, 65, 300, 4096};
+  for (InputKind input = INPUT_NORMAL; input <= INPUT_NEGATIVE; input++)
+    for (size_t i = 0; i < sizeof seqlens / sizeof *seqlens; i++) {
+      Shape shape = {1, 1, seqlens[i], DIM, i % 2};
+      Problem problem = make_problem_of(INPUTS_E4M3_SCORES, shape, input, false, i % 2);
+      double worst = worst_f16_row(&problem, NO_MISTAKE, seqlens[i] > 300 ? 3 : 50);
+      cr_expect(worst < 0.55, "input %d, seqlen %d: %.2f of the limit", input, seqlens[i], worst);
+      problem_free(&problem);
+    }
+}
+
+// The scale of the scores is 10 % too large here; with weights in e4m3 that shows in outliers only.
+Test(e4m3, limit_of_scores_stops_nearly_right_kernels) {
+  static const struct {
+    Mistake mistake;
+    const char *name;
+    int seqlen;
+  } cases[] = {{KEY_MISSING, "key missing", 1000},
+               {KEY_TWICE, "key twice", 1000},
+               {MASK_OFF_BY_ONE, "mask off by one", 1000},
+               {KEYS_SWAPPED, "keys swapped", 4096},
+               {SCALE_OFF, "scale 10 % off", 4096}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Problem problem =
+        make_problem_of(INPUTS_E4M3_SCORES, (Shape){1, 1, cases[i].seqlen, DIM, true}, INPUT_NORMAL, false, false);
+    double worst = worst_f16_row(&problem, cases[i].mistake, 20);
+    cr_expect(worst > 1.2, "%s passed at %.2f of the limit", cases[i].name, worst);
+    problem_free(&problem);
+  }
 }

@@ -109,11 +109,13 @@ static void free_on_gpu(Device *device, const void *data) { device_free(device, 
 
 // ---- a problem on the GPU ----
 
-// A call, the problem that its tensors hold, and the groups of them: Q, K and V; O; dO; dQ, dK and dV.
+// A call, the problem that its tensors hold, and the groups of them: Q, K and V; O; dO; dQ, dK and dV. Where V has
+// another type than Q and K, it is a group of its own.
+enum { MAX_GROUPS = 4 };
 typedef struct Work {
   Problem problem;
   HlCall call;
-  Group groups[4];
+  Group groups[MAX_GROUPS];
   int count;
 } Work;
 
@@ -122,7 +124,7 @@ static Problem new_problem(const HlStage *stage, const Shape *shape) {
   Problem problem;
   cr_assert(problem_create(&problem, shape, INPUT_NORMAL, 1));
   bool per_head = shape->causal;
-  cr_assert(stage->type == HL_F16 || problem_quantise(&problem, per_head, false, 1));
+  cr_assert(stage->type == HL_F16 || problem_quantise(&problem, (StageInputs)stage->type, per_head, false, 1));
   if (!stage->backward) return problem;
   cr_assert(problem_add_gradients(&problem, INPUT_NORMAL, 1));
   exact_forward(&problem);
@@ -132,11 +134,12 @@ static Problem new_problem(const HlStage *stage, const Shape *shape) {
 static void upload_scales(Device *device, const Problem *problem, HlCall *call) {
   HlScale *const scales[] = {&call->q_scale, &call->k_scale, &call->v_scale};
   size_t size = problem_scales(problem) * sizeof(float);
-  for (int i = 0; i < TENSORS; i++) {
+  for (int i = 0; i < (problem->inputs == INPUTS_E4M3 ? TENSORS : TENSOR_V); i++) {
     DeviceAddress address = device_alloc(device, size);
     device_upload(device, address, problem->scales[i], size);
     *scales[i] = (HlScale){(const float *)(uintptr_t)address, problem->scale_stride};
   }
+  call->v_scale.per_head = problem->scale_stride;
 }
 
 static size_t lse_size(const Problem *problem) {
@@ -152,14 +155,19 @@ static void upload_lse(Device *device, const Problem *problem, HlCall *call) {
 static void make_groups(Work *work, const HlStage *stage, Layout layout) {
   Problem *p = &work->problem;
   HlCall *c = &work->call;
-  Group inputs = {layout, 3, sizeof(Half), {p->q, p->k, p->v}, {&c->q, &c->k, &c->v}};
-  if (stage->type == HL_E4M3)
-    inputs = (Group){layout, 3, 1, {p->codes[0], p->codes[1], p->codes[2]}, {&c->q, &c->k, &c->v}};
-  work->groups[0] = inputs;
-  work->groups[1] = (Group){layout, 1, sizeof(Half), {p->o}, {&c->o}};
-  work->groups[2] = (Group){layout, 1, sizeof(Half), {p->d_o}, {&c->d_o}};
-  work->groups[3] = (Group){layout, 3, sizeof(Half), {p->d_q, p->d_k, p->d_v}, {&c->d_q, &c->d_k, &c->d_v}};
-  work->count = stage->backward ? 4 : 2;
+  Group *next = work->groups;
+  if (stage->type == HL_F16)
+    *next++ = (Group){layout, 3, sizeof(Half), {p->q, p->k, p->v}, {&c->q, &c->k, &c->v}};
+  else
+    *next++ = (Group){
+        layout, stage->type == HL_E4M3 ? 3 : 2, 1, {p->codes[0], p->codes[1], p->codes[2]}, {&c->q, &c->k, &c->v}};
+  if (stage->type == HL_E4M3_SCORES) *next++ = (Group){layout, 1, sizeof(Half), {p->v}, {&c->v}};
+  *next++ = (Group){layout, 1, sizeof(Half), {p->o}, {&c->o}};
+  if (stage->backward) {
+    *next++ = (Group){layout, 1, sizeof(Half), {p->d_o}, {&c->d_o}};
+    *next++ = (Group){layout, 3, sizeof(Half), {p->d_q, p->d_k, p->d_v}, {&c->d_q, &c->d_k, &c->d_v}};
+  }
+  work->count = (int)(next - work->groups);
 }
 
 // Work for a stage. lse: a forward pass writes the log-sum-exp, too.
@@ -176,8 +184,8 @@ static Work *new_work(Device *device, const HlStage *stage, Shape shape, Layout 
                         .head_dim = shape.head_dim,
                         .causal = shape.causal};
   make_groups(work, stage, layout);
-  for (int i = 0; i < work->count; i++) upload_group(device, &shape, &work->groups[i], i == (stage->backward ? 3 : 1));
-  if (stage->type == HL_E4M3) upload_scales(device, &work->problem, &work->call);
+  for (int i = 0; i < work->count; i++) upload_group(device, &shape, &work->groups[i], i == work->count - 1);
+  if (stage->type != HL_F16) upload_scales(device, &work->problem, &work->call);
   if (lse || stage->backward) upload_lse(device, &work->problem, &work->call);
   cr_assert(device_synchronise(device));
   return work;

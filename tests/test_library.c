@@ -48,7 +48,9 @@ Test(library, has_every_attention_stage) {
     cr_expect_eq(strlen(found->number), strcspn(folder, "-"), "%s is called %s", folder, found->number);
     cr_expect(!strncmp(found->number, folder, strlen(found->number)), "%s is called %s", folder, found->number);
     cr_expect(strlen(found->title) > 10);
-    HlType type = has_field(folder, "[.]inputs = INPUTS_E4M3") ? HL_E4M3 : HL_F16;
+    HlType type = has_field(folder, "[.]inputs = INPUTS_E4M3,")          ? HL_E4M3
+                  : has_field(folder, "[.]inputs = INPUTS_E4M3_SCORES,") ? HL_E4M3_SCORES
+                                                                         : HL_F16;
     cr_expect_eq(found->type, type, "%s", folder);
     cr_expect_eq(found->backward, has_field(folder, "[.]backward = true"), "%s", folder);
     cr_expect_eq(found->lse, has_field(folder, "[.]lse = true"), "%s", folder);
@@ -164,8 +166,8 @@ Test(library, options_that_make_no_sense) {
     if (cases[i].words) cr_expect_str_eq(hl.error(), cases[i].words);
   }
   call = small_call("03");
-  call.type = (HlType)2;
-  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "type 2: HL_F16 and HL_E4M3 are allowed");
+  call.type = (HlType)3;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "type 3: HL_F16, HL_E4M3 and HL_E4M3_SCORES are allowed");
   call = small_call("03");
   call.reserved[7] = 1;
   EXPECT_STATUS(hl.attention(&call), HL_INVALID,

@@ -62,6 +62,25 @@ Test(library_e4m3, no_stage_means_the_newest) {
   cr_expect_eq(driver->loaded, 1);
 }
 
+// Q and K have one byte an element, V has two; and V has no scale.
+Test(library_e4m3, scores_alone) {
+  size_t elements = 2 * 3 * 100 * 64;
+  HlCall call = small_call("10b");
+  call.type = HL_E4M3_SCORES;
+  call.q_scale = call.k_scale = unit;
+  call.k = call.q;
+  call.v.data = (char *)call.q.data + elements;
+  call.o.data = (char *)call.v.data + 2 * elements;
+  cr_expect_eq(hl.attention(&call), HL_OK, "%s", hl.error());
+  call.o.data = (char *)call.v.data + elements;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "o overlaps v");
+  call.v_scale = unit;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID,
+                "v_scale: type HL_E4M3_SCORES has no scale of V; is the type HL_E4M3?");
+  call.type = HL_E4M3;
+  EXPECT_STATUS(hl.attention(&call), HL_INVALID, "type HL_E4M3: stage 10b-fp8-scores reads HL_E4M3_SCORES");
+}
+
 static const char *const names[] = {"q_scale", "k_scale", "v_scale"};
 
 static void expect_refused(int index, HlScale scale, const char *words) {

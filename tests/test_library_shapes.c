@@ -11,10 +11,11 @@ TestSuite(library_shapes, .init = load_library_with_fake_driver);
 static HlTensor far_tensor(int index) { return (HlTensor){.data = (void *)((uintptr_t)(index + 1) << 44)}; }
 
 static HlStatus run_on(const HlStage *stage, HlCall call) {
-  const HlScale one = {.data = stage->type == HL_E4M3 ? (const float *)0x9000 : NULL};
+  const HlScale none = {.data = NULL}, one = {.data = (const float *)0x9000};
   call.stage = stage->number;
   call.type = stage->type;
-  call.q_scale = call.k_scale = call.v_scale = one;
+  call.q_scale = call.k_scale = stage->type == HL_F16 ? none : one;
+  call.v_scale = stage->type == HL_E4M3 ? one : none;
   for (int i = 0; i < BACKWARD_TENSORS; i++) *tensor_of(&call, i) = far_tensor(i);
   call.lse = stage->backward ? far_tensor(8).data : NULL;
   return (stage->backward ? hl.attention_backward : hl.attention)(&call);

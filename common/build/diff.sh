@@ -1,8 +1,8 @@
 #!/bin/sh
-# Shows what is new in a stage's kernel: diff.sh NN
+# Shows what is new in a stage's kernel: diff.sh NN [NAME]
 #
-# It is compared with the kernel of the nearest stage below that does the same: attention's forward or backward pass, or
-# a matrix product. Each is taken with the headers that stages have for it.
+# It is compared with the kernel of the stage NAME. Without one, with that of the nearest stage below that does the same:
+# attention's forward or backward pass, or a matrix product. Each is taken with the headers that stages have for it.
 # White space does not count. The first line says how many lines of device code are new. Below, "+" marks a line that is
 # new and "-" one that is gone, in colour on a terminal.
 export LC_ALL=C # 02 comes before 02b
@@ -14,8 +14,8 @@ pass_of() {
   else echo 'the forward pass'; fi
 }
 pass=$(pass_of "$stage")
-below=
-for each in stages/[0-9][0-9]*-*; do
+below=${2:+stages/$2}
+[ "$below" ] || for each in stages/[0-9][0-9]*-*; do
   [ "$each" = "$stage" ] && break
   grep -qs '[.]launch =\|[.]gemm =' "$each/stage.c" && [ "$(pass_of "$each")" = "$pass" ] && below=$each
 done

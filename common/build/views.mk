@@ -14,7 +14,7 @@ $(NUMBERS:%=ptx-%): ptx-%: $(BIN)stage-%
 $(NUMBERS:%=sass-%): sass-%: $(BIN)stage-% | nvdisasm
 	@sh common/build/listing.sh sass $(filter $*-%,$(NAMES)) $(NVDISASM)
 $(NUMBERS:%=diff-%): diff-%:
-	@sh common/build/diff.sh $*
+	@sh common/build/diff.sh $* $(BELOW_$(filter $*-%,$(NAMES)))
 
 UNKNOWN := $(filter-out $(foreach view,stage $(VIEWS),$(NUMBERS:%=$(view)-%)), \
   $(filter stage-% $(VIEWS:%=%-%),$(MAKECMDGOALS)))

@@ -32,11 +32,13 @@ static void upload_f16(Device *device, const Problem *problem, Attention *to) {
 static void upload_e4m3(Device *device, const Problem *problem, Attention *to) {
   DeviceTensor *tensors[] = {&to->q, &to->k, &to->v};
   DeviceAddress *scales[] = {&to->q_scale, &to->k_scale, &to->v_scale};
-  for (int i = 0; i < TENSORS; i++) {
+  for (int i = 0; i < (problem->inputs == INPUTS_E4M3 ? TENSORS : TENSOR_V); i++) {
     tensors[i]->address = upload_new(device, problem->codes[i], problem->elements);
     *scales[i] = upload_new(device, problem->scales[i], problem_scales(problem) * sizeof(float));
   }
   to->scale_stride = problem->scale_stride;
+  if (problem->inputs == INPUTS_E4M3_SCORES)
+    to->v.address = upload_new(device, problem->v, problem->elements * sizeof(Half));
 }
 
 // An array that a kernel writes. It starts as NaN, so that the check finds elements that no kernel writes.
@@ -71,7 +73,7 @@ static bool upload_problem(const Session *session, const Problem *problem, Run *
               .counter = session->stage->counter ? new_counter(device) : 0,
           },
   };
-  (problem->inputs == INPUTS_E4M3 ? upload_e4m3 : upload_f16)(device, problem, &run->attention);
+  (problem->inputs == INPUTS_F16 ? upload_f16 : upload_e4m3)(device, problem, &run->attention);
   if (problem->lse) run->attention.lse = new_output(device, lse_size(problem));
   if (problem->d_o) add_gradients(device, problem, &run->attention);
   size_t workspace = session->stage->workspace ? session->stage->workspace(&problem->shape) : 0;
@@ -183,7 +185,7 @@ static bool create_problem(const Session *session, const Shape *shape, Problem *
   if (options->lse && !problem_add_lse(problem)) return false;
   if (session->stage->backward && !problem_add_gradients(problem, options->input, options->seed)) return false;
   if (session->stage->inputs == INPUTS_F16) return true;
-  if (problem_quantise(problem, options->scales, options->rotate, options->seed)) return true;
+  if (problem_quantise(problem, session->stage->inputs, options->scales, options->rotate, options->seed)) return true;
   problem_free(problem);
   return false;
 }

@@ -146,7 +146,8 @@ typedef struct Problem {
   // Of a problem of the backward pass: an input, and the gradients that the device computed.
   Half *d_o;
   Half *d_q, *d_k, *d_v;
-  // Of an e4m3 problem: Q, K and V as codes, and the scales of these, as in Attention.
+  // Of an e4m3 problem: Q, K and V as codes, and the scales of these, as in Attention. Where the kernel reads V as
+  // fp16, nobody reads V's.
   E4m3 *codes[TENSORS];
   float *scales[TENSORS];
   int scale_stride;
@@ -171,9 +172,9 @@ double problem_backward_flops(const Shape *shape);
 // ---- quantise.c ----
 
 // Makes the e4m3 tensors of a problem, with a scale for each head or else for each tensor: the largest magnitude over
-// 448. rotate: of Q and K rotated by the same matrix, which follows from the seed. False when the host has no memory
-// for them.
-bool problem_quantise(Problem *problem, bool per_head, bool rotate, uint64_t seed);
+// 448. inputs: those that the kernel will read, INPUTS_E4M3 or INPUTS_E4M3_SCORES. rotate: of Q and K rotated by the
+// same matrix, which follows from the seed. False when the host has no memory for them.
+bool problem_quantise(Problem *problem, StageInputs inputs, bool per_head, bool rotate, uint64_t seed);
 // That rotation, of one row of Q or K. size: 64 or 128, its number of elements.
 void quantise_rotate(double *row, int size, uint64_t seed);
 
@@ -225,7 +226,7 @@ typedef struct ReferenceHead {
   double value_scale;  // of an output
   double *q, *k, *v;
   double *weights;           // of the last row computed, not normalised
-  double *rounded;           // the same, rounded to fp16
+  double *rounded;           // the same as a kernel has them, rounded to fp16
   ReferenceQuery *queries;   // of a problem with the log-sum-exp; else NULL
   double *d_o;               // of a problem of the backward pass; else NULL
   ReferenceFactor *factors;  // of a row of a gradient; else NULL
@@ -264,6 +265,10 @@ void reference_dots(const double *a, const double *rows, int row_count, int coun
 // The same for e4m3 inputs, as a part of reference_row: head->weights has the weights of the row's `keys` keys, the
 // largest of them 1.
 double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out);
+// For e4m3 Q and K with fp16 V: what the limit has besides that of an fp16 kernel. out: the row of O, without an error.
+double reference_e4m3_scores(const ReferenceHead *head, int row, int keys, const double *out);
+// The sum of a[i] b[i] of e4m3 numbers as an FP8 tensor core adds them up. count: a multiple of 32.
+double reference_tensor_core(const double *a, const double *b, int count);
 
 // ---- reference_backward.c ----
 

@@ -93,8 +93,8 @@ static void choose_scales(const Quantisation *quantisation) {
   }
 }
 
-static bool allocate_codes(Problem *problem, bool per_head) {
-  problem->inputs = INPUTS_E4M3;
+static bool allocate_codes(Problem *problem, StageInputs inputs, bool per_head) {
+  problem->inputs = inputs;
   problem->scale_stride = per_head;
   bool done = true;
   for (int tensor = 0; tensor < TENSORS; tensor++) {
@@ -105,10 +105,10 @@ static bool allocate_codes(Problem *problem, bool per_head) {
   return done;
 }
 
-bool problem_quantise(Problem *problem, bool per_head, bool rotate, uint64_t seed) {
+bool problem_quantise(Problem *problem, StageInputs inputs, bool per_head, bool rotate, uint64_t seed) {
   Quantisation quantisation = {.problem = problem, .rotate = rotate, .seed = seed};
   quantisation.largest = malloc(TENSORS * problem->heads * sizeof(double));
-  bool done = allocate_codes(problem, per_head) && quantisation.largest;
+  bool done = allocate_codes(problem, inputs, per_head) && quantisation.largest;
   if (done) {
     progress_begin("quantising", 0);
     parallel_for(TENSORS * problem->heads, find_largest, &quantisation);

@@ -61,7 +61,8 @@ static double compute_scores(ReferenceHead *head, int row, int keys, double *lar
 
 enum { MAX_HEAD_DIM = 128 };
 
-// Sums over the keys of weight times value, for each d.
+// Sums over the keys of weight times value, for each d. rounded_weight in reference_f16 is the sum of the weights that
+// `rounded` was made of.
 typedef struct Sums {
   double weight;                  // sum of p
   double exact[MAX_HEAD_DIM];     // sum of p v
@@ -91,18 +92,32 @@ static void add_keys(Sums *restrict sums, const ReferenceHead *restrict head, in
   memcpy(sums->squared + first, squared, sizeof squared);
 }
 
-static double reference_f16(const ReferenceHead *head, int keys, double largest_score, double *out) {
-  Sums sums = {0};
+// The weights of the rounded path, from scores of an FP8 tensor core where Q and K are e4m3. Returns their sum before
+// they are rounded.
+static double round_weights(const ReferenceHead *head, int row, int keys, double max) {
+  double sum = 0;
   for (int j = 0; j < keys; j++) {
-    sums.weight += head->weights[j];
-    head->rounded[j] = half_round(head->weights[j]);
+    double weight = head->weights[j];
+    if (head->inputs == INPUTS_E4M3_SCORES) {
+      const double *q = head->q + (size_t)row * head->head_dim, *k = head->k + (size_t)j * head->head_dim;
+      weight = exp(reference_tensor_core(q, k, head->head_dim) * head->scale - max);
+    }
+    sum += weight;
+    head->rounded[j] = half_round(weight);
   }
+  return sum;
+}
+
+static double reference_f16(const ReferenceHead *head, int keys, double rounded_weight, double largest_score,
+                            double *out) {
+  Sums sums = {0};
+  for (int j = 0; j < keys; j++) sums.weight += head->weights[j];
   for (int d = 0; d < head->head_dim; d += REFERENCE_STEP) add_keys(&sums, head, keys, d);
 
   double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
   for (int d = 0; d < head->head_dim; d++) {
     out[d] = sums.exact[d] / sums.weight;
-    rounded_error = larger(rounded_error, fabs(half_round(sums.rounded[d] / sums.weight) - out[d]));
+    rounded_error = larger(rounded_error, fabs(half_round(sums.rounded[d] / rounded_weight) - out[d]));
     magnitude = larger(magnitude, fabs(out[d]));
     mass = larger(mass, sums.absolute[d] / sums.weight);
     rms = larger(rms, sqrt(sums.squared[d]) / sums.weight);
@@ -115,6 +130,7 @@ double reference_row(ReferenceHead *head, int row, double *out) {
   int keys = head->causal ? row + 1 : head->seqlen;
   double largest_score, max = compute_scores(head, row, keys, &largest_score);
   for (int j = 0; j < keys; j++) head->weights[j] = exp(head->weights[j] - max);
-  return head->inputs == INPUTS_E4M3 ? reference_e4m3(head, row, keys, out)
-                                     : reference_f16(head, keys, largest_score, out);
+  if (head->inputs == INPUTS_E4M3) return reference_e4m3(head, row, keys, out);
+  double limit = reference_f16(head, keys, round_weights(head, row, keys, max), largest_score, out);
+  return head->inputs == INPUTS_E4M3_SCORES ? limit + reference_e4m3_scores(head, row, keys, out) : limit;
 }

@@ -30,6 +30,11 @@
 // in rows of some hundred keys, a scale that is 10 % off, values in another order than keys, a denominator without the
 // last tile or with unrounded weights, or P V in one sum of 13 bits. A scale that is 1 % off passes: it changes the
 // weights by less than their rounding does.
+//
+// A kernel with Q and K in e4m3 and P V in fp16 rounds as a kernel on fp16 does, and its scores are less exact. So its
+// rounded path (reference.c) has scores that are added up as an FP8 tensor core adds them, and its limit has one term
+// more:
+//     2^-11 t rms           scores may be off by more in another order, or if the rounded path's are exact by luck
 #include "harness.h"
 
 enum { MAX_HEAD_DIM = 128, TILE = 128, CODES = 128 };
@@ -121,7 +126,7 @@ static double squared_of(const Deviations *sums, int d) {
   return larger(alike, sums->squared[d]);
 }
 
-// ---- the limit ----
+// ---- how exact scores are ----
 
 // The largest product of two elements in the scores of one row.
 static double largest_product(const ReferenceHead *head, int row, int keys) {
@@ -136,6 +141,50 @@ static double largest_product(const ReferenceHead *head, int row, int keys) {
   }
   return all;
 }
+
+// ---- a kernel with fp16 weights and values ----
+
+enum { PRODUCTS = 32 };  // of one step
+
+// The power of two below a magnitude: its exponent alone.
+static double power_below(double magnitude) {
+  uint64_t bits;
+  memcpy(&bits, &magnitude, sizeof bits);
+  bits &= 0x7ffull << 52;
+  memcpy(&magnitude, &bits, sizeof bits);
+  return magnitude;
+}
+
+// The same for a factor of a product, an e4m3 number: subnormal ones have the exponent of the smallest normal number.
+static double power_of_factor(double factor) { return factor == 0 ? 0 : most(power_below(factor), 0x1p-6); }
+
+// sum + the sum of PRODUCTS a[i] b[i]: each is cut to 13 bits below the largest, and so is the result.
+static double tensor_core_step(double sum, const double *restrict a, const double *restrict b) {
+  double top = power_below(sum);
+  for (int i = 0; i < PRODUCTS; i++) top = most(top, power_of_factor(a[i]) * power_of_factor(b[i]));
+  if (top == 0) return 0;
+  double unit = 0x1p-13 * top, per_unit = 1 / unit, units = trunc(sum * per_unit);
+  for (int i = 0; i < PRODUCTS; i++) units += trunc(a[i] * b[i] * per_unit);
+  double last = 0x1p-13 * power_below(units);
+  return last == 0 ? 0 : trunc(units / last) * last * unit;
+}
+
+double reference_tensor_core(const double *a, const double *b, int count) {
+  double sum = 0;
+  for (int i = 0; i < count; i += PRODUCTS) sum = tensor_core_step(sum, a + i, b + i);
+  return sum;
+}
+
+double reference_e4m3_scores(const ReferenceHead *head, int row, int keys, const double *out) {
+  Deviations sums;
+  double weight = 0, rms = 0;
+  add_deviations(head, keys, out, &sums);
+  for (int j = 0; j < keys; j++) weight += head->weights[j];
+  for (int d = 0; d < head->head_dim; d++) rms = larger(rms, sqrt(squared_of(&sums, d)) / weight);
+  return 0x1p-11 * head->scale * largest_product(head, row, keys) * rms;
+}
+
+// ---- a kernel with weights and values in e4m3 ----
 
 double reference_e4m3(const ReferenceHead *head, int row, int keys, double *out) {
   Exact exact = add_values(head, keys);

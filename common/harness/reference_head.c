@@ -42,13 +42,15 @@ bool reference_open_f16(ReferenceHead *head, const Problem *problem, size_t inde
 
 static bool open_e4m3(ReferenceHead *head, const Problem *problem, size_t index) {
   size_t count = (size_t)problem->shape.seqlen * problem->shape.head_dim, at = index * (size_t)problem->scale_stride;
+  bool codes = problem->inputs == INPUTS_E4M3;  // of V
   *head = (ReferenceHead){
-      .inputs = INPUTS_E4M3,
+      .inputs = problem->inputs,
       .scale = problem_scale(&problem->shape) * problem->scales[TENSOR_Q][at] * problem->scales[TENSOR_K][at],
-      .value_scale = problem->scales[TENSOR_V][at],
+      .value_scale = codes ? problem->scales[TENSOR_V][at] : 1,
       .q = widen_e4m3(problem->codes[TENSOR_Q] + index * count, count),
       .k = widen_e4m3(problem->codes[TENSOR_K] + index * count, count),
-      .v = widen_e4m3(problem->codes[TENSOR_V] + index * count, count),
+      .v = codes ? widen_e4m3(problem->codes[TENSOR_V] + index * count, count)
+                 : widen(problem->v + index * count, count),
   };
   return complete(head, &problem->shape);
 }
@@ -70,7 +72,7 @@ static bool add_queries(ReferenceHead *head, const Problem *problem, size_t inde
 }
 
 bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
-  if (!(problem->inputs == INPUTS_E4M3 ? open_e4m3 : reference_open_f16)(head, problem, index)) return false;
+  if (!(problem->inputs == INPUTS_F16 ? reference_open_f16 : open_e4m3)(head, problem, index)) return false;
   return !problem->lse || add_queries(head, problem, index);
 }
 

@@ -27,9 +27,9 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
   if (options->deterministic) fprintf(out, "; deterministic");
   if (stage->backward) fprintf(out, "; backward");
   if (options->lse) fprintf(out, "; with the log-sum-exp");
-  if (stage->inputs == INPUTS_E4M3)
-    fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
-            options->rotate ? ", Q and K rotated" : "");
+  if (stage->inputs != INPUTS_F16)
+    fprintf(out, "; %se4m3 with a scale for each %s%s", stage->inputs == INPUTS_E4M3_SCORES ? "Q and K " : "",
+            options->scales ? "head" : "tensor", options->rotate ? ", Q and K rotated" : "");
   bool all_given = options_given(options, OPTION_BATCH) && options_given(options, OPTION_HEADS) &&
                    options_given(options, OPTION_SEQLEN);
   if (device->kind == DEVICE_EMULATOR && !all_given)
@@ -135,7 +135,7 @@ void report_checksums(FILE *out, const Problem *problem) {
 }
 
 void report_accuracy(FILE *out, const Problem *problem, const CheckResult *result) {
-  if (problem->inputs != INPUTS_E4M3 || !isfinite(result->kernel.difference)) return;
+  if (problem->inputs == INPUTS_F16 || !isfinite(result->kernel.difference)) return;
   fprintf(out, "accuracy  the kernel is off by %.2f %%, the quantisation by %.2f %%\n",
           100 * check_relative_error(&result->kernel), 100 * check_relative_error(&result->quantisation));
 }

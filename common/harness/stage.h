@@ -10,9 +10,13 @@ typedef struct Shape {
   bool causal;
 } Shape;
 
-// The type of Q, K and V. O is fp16 with both. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an
-// element is one byte, a code, and its value is that of the code times a scale.
-typedef enum StageInputs { INPUTS_F16, INPUTS_E4M3 } StageInputs;
+// The type of Q, K and V. O is always fp16. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an element
+// is one byte, a code, and its value is that of the code times a scale.
+typedef enum StageInputs {
+  INPUTS_F16,
+  INPUTS_E4M3,         // all three
+  INPUTS_E4M3_SCORES,  // what the scores are made of: Q and K. V is fp16, and has no scale
+} StageInputs;
 
 // A tensor in device memory. The elements of a row lie one after the other.
 typedef struct DeviceTensor {
@@ -29,7 +33,8 @@ typedef struct Attention {
   float scale;  // of the scores; 1 / sqrt(head_dim), if nobody wants another
   DeviceTensor q, k, v, o;
   // e4m3 only: arrays of floats. Element (b * heads + h) * scale_stride of q_scale is the scale of Q in head h of batch
-  // b. scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V.
+  // b. scale_stride is 0 (one scale for the tensor) or 1 (one for each head), the same for Q, K and V. Where V is fp16,
+  // v_scale is 0.
   DeviceAddress q_scale, k_scale, v_scale;
   int scale_stride;
   // The log of the sum of exp(score) of each query, float, [batch][heads][seqlen]. The backward pass reads it. In the

@@ -60,15 +60,18 @@ static HlStatus check_options(const HlCall *call) {
   return HL_OK;
 }
 
-static const char *type_name(int type) { return type == HL_E4M3 ? "HL_E4M3" : "HL_F16"; }
+static const char *type_name(int type) {
+  static const char *const names[] = {[HL_F16] = "HL_F16", [HL_E4M3] = "HL_E4M3", [HL_E4M3_SCORES] = "HL_E4M3_SCORES"};
+  return names[type];
+}
 
 // Checks that the stage does what this function was called for.
 static HlStatus check_stage(const Stage *stage, const HlCall *call, bool backward) {
   if (stage->backward != backward)
     return call_fail(HL_INVALID, "stage %s: it is for the %s pass; call %s", stage->name,
                      backward ? "forward" : "backward", backward ? "hl_attention" : "hl_attention_backward");
-  if ((int)call->type != HL_F16 && (int)call->type != HL_E4M3)
-    return call_fail(HL_INVALID, "type %d: HL_F16 and HL_E4M3 are allowed", (int)call->type);
+  if ((int)call->type < HL_F16 || (int)call->type > HL_E4M3_SCORES)
+    return call_fail(HL_INVALID, "type %d: HL_F16, HL_E4M3 and HL_E4M3_SCORES are allowed", (int)call->type);
   if ((int)call->type != (int)stage->inputs)
     return call_fail(HL_INVALID, "type %s: stage %s reads %s", type_name((int)call->type), stage->name,
                      type_name((int)stage->inputs));
@@ -200,11 +203,11 @@ typedef struct Places {
 } Places;
 
 static Places list_places(const HlCall *call, bool backward, const Shape *shape) {
-  int in = call->type == HL_E4M3 ? 1 : 2, out = 2;  // bytes of an element
+  int in = call->type == HL_F16 ? 2 : 1, values = call->type == HL_E4M3 ? 1 : 2, out = 2;  // bytes of an element
   return (Places){
       .count = backward ? 8 : 4,
       .list = {tensor_place("q", &call->q, shape, in, false), tensor_place("k", &call->k, shape, in, false),
-               tensor_place("v", &call->v, shape, in, false), tensor_place("o", &call->o, shape, out, !backward),
+               tensor_place("v", &call->v, shape, values, false), tensor_place("o", &call->o, shape, out, !backward),
                tensor_place("d_o", &call->d_o, shape, in, false), tensor_place("d_q", &call->d_q, shape, out, true),
                tensor_place("d_k", &call->d_k, shape, out, true), tensor_place("d_v", &call->d_v, shape, out, true)},
   };
@@ -239,8 +242,10 @@ static HlStatus check_scales(const HlCall *call, bool pointers) {
   const HlScale *scales[] = {&call->q_scale, &call->k_scale, &call->v_scale};
   for (int i = 0; i < 3; i++) {
     int32_t per_head = scales[i]->per_head;
-    if (call->type == HL_F16 && scales[i]->data)
-      return call_fail(HL_INVALID, "%s: type HL_F16 has no scales; is the type HL_E4M3?", names[i]);
+    bool has_scale = call->type == HL_E4M3 || (call->type == HL_E4M3_SCORES && i < 2);
+    if (!has_scale && scales[i]->data)
+      return call_fail(HL_INVALID, "%s: type %s has no %s; is the type HL_E4M3?", names[i], type_name((int)call->type),
+                       call->type == HL_F16 ? "scales" : "scale of V");
     if (per_head != 0 && per_head != 1)
       return call_fail(HL_INVALID, "%s: per_head %" PRId32 ": 0 and 1 are allowed", names[i], per_head);
     if (per_head != scales[0]->per_head)
@@ -248,7 +253,7 @@ static HlStatus check_scales(const HlCall *call, bool pointers) {
                        "%s: per_head %" PRId32 ", but that of q_scale is %" PRId32 "; all three must be the "
                        "same",
                        names[i], per_head, scales[0]->per_head);
-    if (call->type == HL_E4M3 && pointers) {
+    if (has_scale && pointers) {
       HlStatus status = check_address(names[i], scales[i]->data, sizeof(float));
       if (status) return status;
     }

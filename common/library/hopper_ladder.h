@@ -38,7 +38,8 @@ HL_API const char *hl_error(void);
 // The type of Q, K and V.
 typedef enum HlType {
   HL_F16 = 0,
-  HL_E4M3 = 1,  // FP8, one byte an element
+  HL_E4M3 = 1,         // FP8, one byte an element
+  HL_E4M3_SCORES = 2,  // Q and K are HL_E4M3, V is HL_F16
 } HlType;
 
 typedef struct HlStage {
@@ -94,10 +95,11 @@ typedef struct HlCall {
   // For each query the natural logarithm of the sum of exp(scale * score) over the keys that it sees. In device memory,
   // aligned to 4 bytes, [batch][heads][seqlen]. NULL: the forward pass does not write it.
   float *lse;
-  HlScale q_scale, k_scale, v_scale;  // e4m3 only; their per_head must be the same
-  HlTensor d_o, d_q, d_k, d_v;        // the backward pass only
-  void *stream;                       // a CUstream or cudaStream_t; NULL: the default stream
-  int64_t reserved[8];                // for later versions: 0
+  // Of each e4m3 tensor. Their per_head must be the same, also that of an fp16 V, which has no data.
+  HlScale q_scale, k_scale, v_scale;
+  HlTensor d_o, d_q, d_k, d_v;  // the backward pass only
+  void *stream;                 // a CUstream or cudaStream_t; NULL: the default stream
+  int64_t reserved[8];          // for later versions: 0
 } HlCall;
 
 // Reads q, k and v, and writes o and, if it is not NULL, lse. What is written may not overlap any other tensor.

@@ -8,7 +8,7 @@
 import ctypes
 import os
 
-F16, E4M3 = 0, 1
+F16, E4M3, E4M3_SCORES = 0, 1, 2
 DETERMINISTIC, CHECK = 1, 2
 
 

@@ -198,15 +198,17 @@ static bool is_one_launch(const Shape *shape, const DeviceTensor *tensor) {
   return shape->batch == 1 || tensor->batch == shape->heads * tensor->head;
 }
 
-// Moves all tensors on by a batch. Outside e4m3 an element has two bytes.
+// Moves all tensors on by a batch. An element has two bytes, one if it is e4m3.
 static void next_batch(Attention *attention, StageInputs inputs) {
-  int64_t heads = attention->shape.heads, in = inputs == INPUTS_E4M3 ? 1 : 2;
+  int64_t heads = attention->shape.heads;
+  const int64_t bytes[] = {inputs == INPUTS_F16 ? 2 : 1, inputs == INPUTS_F16 ? 2 : 1, inputs == INPUTS_E4M3 ? 1 : 2};
   DeviceTensor *read[] = {&attention->q, &attention->k, &attention->v};
   DeviceTensor *others[] = {&attention->o, &attention->d_o, &attention->d_q, &attention->d_k, &attention->d_v};
   DeviceAddress *scales[] = {&attention->q_scale, &attention->k_scale, &attention->v_scale};
-  for (int i = 0; i < 3; i++) read[i]->address += (uint64_t)(read[i]->batch * in);
+  for (int i = 0; i < 3; i++) read[i]->address += (uint64_t)(read[i]->batch * bytes[i]);
   for (int i = 0; i < 5; i++) others[i]->address += (uint64_t)(others[i]->batch * 2);
-  for (int i = 0; i < 3; i++) *scales[i] += (uint64_t)(heads * attention->scale_stride) * sizeof(float);
+  for (int i = 0; i < 3; i++)
+    if (*scales[i]) *scales[i] += (uint64_t)(heads * attention->scale_stride) * sizeof(float);
   if (attention->lse) attention->lse += (uint64_t)(heads * attention->shape.seqlen) * sizeof(float);
 }
 

@@ -16,7 +16,11 @@
 // D = A B + (accumulate ? D : 0) for A of 64 x 32 and B of 32 x N, both in shared memory.
 template <int N>
 static __device__ __forceinline__ void wgmma_e4m3(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {
-  static_assert(N == 72 || N == 128, "PTX allows every multiple of 8 up to 256; these are written out here");
+  static_assert(N == 64 || N == 72 || N == 128, "PTX allows every multiple of 8 up to 256; these are written out here");
+  if constexpr (N == 64)
+    asm volatile(WGMMA_E4M3_BEGIN("64", "%34") "{" OPERANDS_8x4 "}, %32, %33, accumulate, 1, 1;\n}"
+                 : REGISTERS_8x4(d, 0)
+                 : "l"(a), "l"(b), "r"(accumulate));
   if constexpr (N == 72)
     asm volatile(WGMMA_E4M3_BEGIN("72", "%38") "{" OPERANDS_8x4 ", %32, %33, %34, %35}, %36, %37, accumulate, 1, 1;\n}"
                  : REGISTERS_8x4(d, 0), REGISTERS_4(d, 32)
@@ -61,4 +65,20 @@ static __device__ __forceinline__ uint32_t pack_e4m3(float x0, float x1, float x
       : "=r"(four)
       : "f"(x0), "f"(x1), "f"(x2), "f"(x3));
   return four;
+}
+
+// The four numbers of such a register in fp32: first as fp16, which holds them exactly.
+static __device__ __forceinline__ void unpack_e4m3(float (&x)[4], uint32_t four) {
+  asm("{\n.reg .b16 low, high, h0, h1, h2, h3;\n.reg .b32 first, second;\n"
+      "mov.b32 {low, high}, %4;\n"
+      "cvt.rn.f16x2.e4m3x2 first, low;\n"
+      "cvt.rn.f16x2.e4m3x2 second, high;\n"
+      "mov.b32 {h0, h1}, first;\n"
+      "mov.b32 {h2, h3}, second;\n"
+      "cvt.f32.f16 %0, h0;\n"
+      "cvt.f32.f16 %1, h1;\n"
+      "cvt.f32.f16 %2, h2;\n"
+      "cvt.f32.f16 %3, h3;\n}"
+      : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+      : "r"(four));
 }

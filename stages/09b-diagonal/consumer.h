@@ -1,5 +1,6 @@
 // What the consumers of stages 09b and 10 have in common: their order, their products, and their way through the tiles.
-// The softmax is the kernel's: it derives Self, which may replace parts of this (stage 11 has other products). It has
+// The softmax is the kernel's: it derives Self, which may replace parts of this, as stages 10b and up do with products.
+// Self has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores
 //                       were
@@ -79,12 +80,15 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     return quad_max(fmaxf(even, odd));
   }
 
+  // What a score is multiplied by: log2(e) / sqrt(HEAD_DIM), and from stage 10b on the scales of Q and K.
+  __device__ float score_scale() { return problem.scale; }
+
   // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
   // follows it. True if so: then everything older shrinks by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max<KEYS>(h) * problem.scale);
+    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max<KEYS>(h) * self().score_scale());
     if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return false;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -136,7 +140,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     ring.advance();
   }
 
-  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w. Stage 11 replaces
+  // The consumers take turns in issuing products. Consumer w waits for its turn at barrier 1 + w. Stage 10c replaces
   // number().
   __device__ int number() { return warpgroup; }
   __device__ void take_turn() { barrier_sync(1 + self().number(), 2 * WARPGROUP); }
@@ -234,11 +238,15 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     steps++;
   }
 
-  // O / sum, to the slot of the warp's own queries, and from there to global memory.
+  // Where the output gathers: in its queries' slot. Stage 10b has another place.
+  __device__ half *output_tile(int slot) { return shared.q[slot]; }
+
+  // O / sum, to the warp's own rows of that tile, and from there to global memory.
   __device__ void store(const float (&o_sum)[2], int slot, int head, int row) {
     float scale[2] = {1 / quad_sum(o_sum[0]), 1 / quad_sum(o_sum[1])};
     int thread = thread_index() % WARPGROUP, warp = thread / WARP, lane = thread % WARP;
-    uint32_t tile = shared_address(shared.q[slot]) + (warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS) * ROW_BYTES;
+    uint32_t tile = shared_address(self().output_tile(slot)) + (warpgroup * WARPGROUP_ROWS + warp * STORE_ROWS) *
+                                                                   ROW_BYTES;
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 16; d++) {
       const float *x = o + 8 * d;

@@ -63,7 +63,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ProducerBase {
     load(k, shared.k, shared.k_full, shared.k_empty, &tensors.k, t * KEYS, head);
   }
 
-  // Writes down which tile comes into the next slot for queries, once that is empty. Stage 11 also needs the Tile.
+  // Writes down which tile comes into the next slot for queries, once that is empty. Stage 10b also needs the Tile.
   __device__ void announce(int number, const Tile &) {
     mbarrier_wait(shared_address(shared.q_empty + q.slot), q.parity ^ 1);
     shared.tile[q.slot] = number;

@@ -4,7 +4,7 @@
 #include "harness/kernel.h"
 
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
-enum { WEIGHTS_OF_REGISTER = 2 };  // fp16; stage 11 has four
+enum { WEIGHTS_OF_REGISTER = 2 };  // fp16; stage 10c has four
 enum { KEYS = 128 };       // of a tile
 enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
 

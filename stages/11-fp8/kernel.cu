@@ -1,5 +1,5 @@
-// Stage 11: products in eight bits. Q, K and V are e4m3, and so are the weights. wgmma is then 32
-// deep instead of 16, but both factors must be K-major, so another kernel transposes V first.
+// Stage 11: the weights stay in the registers in which the scores were. As A of an 8-bit product these stand for keys
+// in another order, and V^T has its keys in that order. Rows of ones below V^T make the tensor cores add up weights.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //
@@ -28,12 +28,18 @@
 
 #include "../09b-diagonal/consumer.h"
 
+#include "../10b-fp8-scores/scores.h"
+
+#include "../10c-fp8-values/promotion.h"
+
 #include "products.h"
 
-#include "softmax.h"
+#include "../10c-fp8-values/softmax.h"
 
 template <int HEAD_DIM, bool CAUSAL> struct Consumer : ExactMax<Consumer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {};
 
 #include "../shared/entry_points.h"
 
-#include "transpose_values.h"
+#include "key_order.h"
+
+#include "../10c-fp8-values/transpose_values.h"

@@ -1,35 +1,16 @@
-// What a block has in shared memory.
+// What a block has in shared memory: the rings, and below each tile of V^T rows of ones, whose products are the sums of
+// the weights.
 #pragma once
 
-#include "tiles.h"
+#include "../10c-fp8-values/shared.h"
 
-// A block's shared memory: three rings, for tiles of queries, of K and of V transposed. A full barrier completes when
-// the slot has been filled, by FILLERS_OF_V arrivals for V^T; an empty one when all consumer warps have released it.
-template <int HEAD_DIM> struct Shared {
-  enum { CONSUMERS = CONSUMERS_OF(HEAD_DIM), ROWS = ROWS_OF(HEAD_DIM) };
-  enum { QUERY_SLOTS = QUERY_SLOTS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
-  uint8_t q[QUERY_SLOTS][ROWS * HEAD_DIM];
-  uint8_t k[SLOTS][KEYS * HEAD_DIM];
-  uint8_t v[SLOTS][(HEAD_DIM + ONES) * KEYS];  // below V^T rows of ones, whose products are sums of the weights
-  uint64_t q_full[QUERY_SLOTS], q_empty[QUERY_SLOTS];
-  uint64_t k_full[SLOTS], k_empty[SLOTS], v_full[SLOTS], v_empty[SLOTS];
-  int tile[QUERY_SLOTS];                                 // the number of the tile whose queries are there; -1: no more
-  float score_scale[QUERY_SLOTS], v_scale[QUERY_SLOTS];  // of that tile's head. The struct is padded to 8 bytes
+template <int HEAD_DIM> struct Shared : Rings<HEAD_DIM> {
+  using Base = Rings<HEAD_DIM>;
+  using Base::v, Base::SLOTS;
 
   __device__ void init() {
     fill_ones();
-    if (threadIdx.x > 0) return;
-    for (int i = 0; i < QUERY_SLOTS; i++) {
-      mbarrier_init(shared_address(q_full + i), 1);
-      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
-    }
-    for (int i = 0; i < SLOTS; i++) {
-      mbarrier_init(shared_address(k_full + i), 1);
-      mbarrier_init(shared_address(v_full + i), FILLERS_OF_V);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
-      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
-    }
-    mbarrier_fence_init();
+    Base::init();
   }
 
   __device__ void fill_ones() {
@@ -39,4 +20,3 @@ template <int HEAD_DIM> struct Shared {
     fence_async_proxy();
   }
 };
-static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");

@@ -4,7 +4,7 @@
 enum { TRANSPOSERS = 2, FILLERS_OF_V = TRANSPOSERS };  // warps that transpose; each arrives once at v_full
 #include "../11-fp8/shared.h"
 
-#include "../11-fp8/loads.h"
+#include "../10c-fp8-values/loads.h"
 #include "transpose.h"
 
 template <int HEAD_DIM, bool CAUSAL> struct Producer : ScalingProducer<Producer<HEAD_DIM, CAUSAL>, HEAD_DIM, CAUSAL> {

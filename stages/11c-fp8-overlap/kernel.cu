@@ -25,9 +25,13 @@
 
 #include "../09b-diagonal/consumer.h"
 
+#include "../10b-fp8-scores/scores.h"
+
+#include "../10c-fp8-values/promotion.h"
+
 #include "../11-fp8/products.h"
 
-#include "../11-fp8/softmax.h"
+#include "../10c-fp8-values/softmax.h"
 
 #include "consumer.h"
 

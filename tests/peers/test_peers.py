@@ -172,12 +172,13 @@ class Options(unittest.TestCase):
         self.assertEqual([contender.name for contender in found], ["03-cp-async", "01-wmma-qk", "cuDNN"])
 
     def test_stages_on_e4m3(self):
-        names = ["10-stale-max", "11-fp8", "11b-fp8-transpose", "11c-fp8-overlap", "11d-fp8-four-consumers"]
+        names = ["10-stale-max", "10b-fp8-scores", "10c-fp8-values", "11-fp8", "11b-fp8-transpose", "11c-fp8-overlap",
+                 "11d-fp8-four-consumers"]
         found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--peers=none"]))
         self.assertEqual([contender.name for contender in found], names)
         found = peers.find_contenders(peers.parse_options(["--type=e4m3", "--stages=11c",
                                                            "--against=./libhopper_ladder.so"]))
-        self.assertEqual([contender.name for contender in found], [names[3], "old " + names[3]])
+        self.assertEqual([contender.name for contender in found], [names[5], "old " + names[5]])
 
     def test_stages_of_the_backward_pass(self):
         found = peers.find_contenders(peers.parse_options(["--pass=backward", "--stages=12", "--peers=cuDNN"]))
