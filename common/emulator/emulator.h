@@ -404,6 +404,13 @@ typedef enum CounterKind {
   // Those of COUNTER_INST_SYNCHRONISATION that are barriers of a block (bar, barrier). None of them polls, so their
   // number does not depend on the order of the warps.
   COUNTER_INST_BARRIER,
+  // Those of COUNTER_INST_MUFU that must also take and give subnormal numbers: ex2, lg2, rcp, rsqrt and sqrt of fp32
+  // without .ftz. ptxas makes at least four instructions of each.
+  COUNTER_INST_MUFU_SCALED,
+  // Waits for an mbarrier (test_wait, try_wait) whose phase was over already when the warp looked first. Under the
+  // default schedule loads complete as late as possible, in the order in which they were issued: such a wait is for
+  // something that was issued before what other waits needed earlier.
+  COUNTER_WAITS_AT_ONCE,
   COUNTER_KIND_COUNT,
 } CounterKind;
 

@@ -79,6 +79,8 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_FP32_IN_TURN] = "inst_fp32_in_turn",
     [COUNTER_MUFU_IN_TURN] = "inst_mufu_in_turn",
     [COUNTER_INST_BARRIER] = "inst_barrier",
+    [COUNTER_INST_MUFU_SCALED] = "inst_mufu_scaled",
+    [COUNTER_WAITS_AT_ONCE] = "waits_at_once",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -195,6 +197,8 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   add_asynchronous(&c, inst, counts);
   add_meanwhile(&c, inst, counts);
   c.value[COUNTER_INST_MUFU] = counts->warps * (unsigned)inst->row->mufu;
+  if (inst->row->scaled) c.value[COUNTER_INST_MUFU_SCALED] = counts->warps;
+  c.value[COUNTER_WAITS_AT_ONCE] = counts->at_once;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   return c;
