@@ -40,8 +40,10 @@ class Wrong(Exception):
 
 # ---- what is wrong, in a dozen lines ----
 
-BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "accuracy ", "checksum ", "counters ", "          global",
-              "          shared", "          tensor cores", "          besides")
+BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "          against fp64", "accuracy ", "checksum ",
+              "counters ", "          global", "          shared", "          tensor cores", "          besides",
+              "          bank conflicts")
+RESULT = 7  # lines of a result, at most: stage 04 has a table
 
 
 def trouble(text):
@@ -50,7 +52,7 @@ def trouble(text):
     elements = [line for line in lines if re.match(r" +\w+\[.*got| {10}and [\d,]+ more$", line)]
     lines = [line for line in lines if line not in elements[2:]]
     hazards = next((i for i, line in enumerate(lines) if line.startswith("hazards")), len(lines))
-    return lines[:min(hazards, LINES // 2)] + lines[hazards:]
+    return lines[:min(hazards, RESULT)] + lines[hazards:]
 
 
 def headlines(lines):
@@ -159,12 +161,13 @@ class Task:
         return workshop
 
 
-def judge(task, workshop, quick=QUICK):
-    """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not)."""
+def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
+    """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not). For tests:
+    `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will do."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
     runs, goals = (task.change.with_causes(field) if task.change else [] for field in ("Run", "Goal"))
     runs = runs or [(options, None) for options in RUNS]
-    text, built = workshop.build(allow, [options for options, _ in runs + goals] if quick else None)
+    text, built = workshop.build(allow, [options for options, _ in runs + goals] if quick else None, None if passes else 1)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
     if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
@@ -172,7 +175,7 @@ def judge(task, workshop, quick=QUICK):
     for options, cause in runs:
         text, code = workshop.run([STEPS, "--strict", *options.split()])
         if code:
-            why = [f"cause     {cause}"] if cause else diagnosis(text, lambda others: workshop.run([STEPS, *others]))
+            why = [f"cause     {cause}"] if cause else explain(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
     said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard"]
     for goal, cause in goals:
