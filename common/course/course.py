@@ -52,7 +52,18 @@ def trouble(text):
     elements = [line for line in lines if re.match(r" +\w+\[.*got| {10}and [\d,]+ more$", line)]
     lines = [line for line in lines if line not in elements[2:]]
     hazards = next((i for i, line in enumerate(lines) if line.startswith("hazards")), len(lines))
-    return lines[:min(hazards, RESULT)] + lines[hazards:]
+    return lines[:min(hazards, RESULT)] + lines[hazards:hazards + 1] + faults_first(lines[hazards + 1:])
+
+
+def faults_first(lines):
+    """The hazards of a report, faults before what is formal: only a dozen lines will be shown."""
+    blocks = []
+    for line in lines:
+        if line.startswith("    ") and blocks:
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return [line for block in sorted(blocks, key=lambda block: block[0].startswith(("formal: ", "note: "))) for line in block]
 
 
 def headlines(lines):

@@ -18,6 +18,10 @@ PROBES = {
     "waves": "--input=waves --seqlen=512 --heads=1",
     "other order": "--schedule=1",
     "far below 0": "--seqlen=2 --heads=32 --causal --input=large",
+    "many heads": "--seqlen=2 --heads=32 --causal",
+    "causal tiles": "--seqlen=300 --heads=4 --causal",
+    "wide causal": "--head-dim=128 --seqlen=300 --heads=2 --causal",
+    "cliff": "--seqlen=300 --heads=1 --input=cliff",
 }
 
 # Probes that are right, probes that are wrong, and what follows. Each that fits is printed, from the narrowest on.
@@ -36,7 +40,15 @@ FINDINGS = (
      "only large scores are wrong: look at the maximum, what it begins with and what follows it"),
     (("plain", "many tiles"), ("waves",),
      "only a maximum that grows from tile to tile is wrong: look at what was added up with the older one"),
-    (("large", "causal"), ("far below 0",),
+    (("plain", "waves", "causal tiles"), ("cliff",),
+     "only scores that rise very far from one tile to the next are wrong: which numbers become infinite, or are lost?"),
+    (("plain", "causal"), ("many heads",),
+     "few heads are right, many are wrong: look at what a block keeps from one tile of queries to the next"),
+    (("wide", "causal tiles"), ("wide causal",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
+    (("causal", "many tiles", "many heads"), ("causal tiles",),
+     "with a causal mask only longer sequences are wrong: look at the order of the tiles, and at which keys are hidden "
+     "in each"),
+    (("large", "causal", "many heads"), ("far below 0",),
      "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
     (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
     (("ones", "identity"), ("plain",),
