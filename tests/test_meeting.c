@@ -96,3 +96,26 @@ Test(meeting, other_qualifiers) {
   cr_expect_eq(machine_launch(&machine, (Shape){1, LANES_OF_WARP, 0}, NULL, 0), EMULATOR_FAULT);
   machine_close(&machine);
 }
+
+// Lanes of a warp wait for others at a barrier, and these come there with the last instruction of the warp's turn:
+// nothing else will run it, and both groups would wait for ever. Lane 0 falls behind in a loop of its own, until the
+// others are let pass.
+Test(meeting, at_the_end_of_a_turn) {
+  static const char text[] = PTX_HEADER
+      ".visible .entry test(.param .u64 out) {\n.reg .b32 %t, %i, %k, %v;\n.reg .b64 %o;\n.reg .pred %p, %q;\n"
+      "ld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %k, 0;\nmov.u32 %v, 0;\n"
+      "ROUND:\nsetp.ne.u32 %p, %t, 0;\nmov.u32 %i, 0;\n@%p bra JOIN;\n"
+      "ALONE:\nadd.u32 %i, %i, 1;\nsetp.lt.u32 %q, %i, 1200;\n@%q bra ALONE;\n"
+      "JOIN:\nadd.u32 %v, %v, 1;\nbar.sync 0;\nadd.u32 %k, %k, 1;\nsetp.lt.u32 %q, %k, 20;\n@%q bra ROUND;\n"
+      "setp.ne.u32 %p, %t, 0;\n@%p ret;\nst.global.u32 [%o], %v;\nret;\n}\n";
+  for (uint64_t schedule = 1; schedule <= 100; schedule++) {
+    Machine machine = machine_open(text, schedule);
+    uint64_t address = machine_upload(&machine, NULL, 4);
+    uint32_t rounds = 0;
+    cr_assert_eq(machine_launch(&machine, (Shape){1, LANES_OF_WARP, 0}, (const void *[]){&address}, 1), EMULATOR_OK,
+                 "schedule %llu", (unsigned long long)schedule);
+    machine_download(&machine, &rounds, address, 4);
+    cr_expect_eq(rounds, 20);
+    machine_close(&machine);
+  }
+}

@@ -288,19 +288,21 @@ Test(traffic, local_memory) {
                  {COUNTER_LOCAL_LOAD_SECTORS, 3}, {COUNTER_LOCAL_LOAD_BYTES, 40});
 }
 
-// As many MUFU as ptxas makes of each.
+// As many MUFU as ptxas makes of each, and whether it scales subnormals around them.
 Test(traffic, special_functions) {
   static const struct {
     const char *text;
-    uint64_t count;
+    uint64_t count, scaled;
   } cases[] = {
       {"ex2.approx.ftz.f32 %f0, %f1;", 1},
-      {"ex2.approx.f32 %f0, %f1;", 1},
-      {"lg2.approx.f32 %f0, %f1;", 1},
+      {"ex2.approx.f32 %f0, %f1;", 1, 1},
+      {"lg2.approx.f32 %f0, %f1;", 1, 1},
+      {"lg2.approx.ftz.f32 %f0, %f1;", 1},
       {"rcp.approx.ftz.f32 %f0, %f1;", 1},
+      {"rcp.approx.f32 %f0, %f1;", 1, 1},
       {"rcp.rn.f64 %d0, %d1;", 1},
-      {"rsqrt.approx.f32 %f0, %f1;", 1},
-      {"sqrt.rn.f32 %f0, %f1;", 1},
+      {"rsqrt.approx.f32 %f0, %f1;", 1, 1},
+      {"sqrt.rn.f32 %f0, %f1;", 1, 1},
       {"sin.approx.f32 %f0, %f1;", 1},
       {"cos.approx.f32 %f0, %f1;", 1},
       {"tanh.approx.f32 %f0, %f1;", 1},
@@ -320,6 +322,7 @@ Test(traffic, special_functions) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     EmulatorCounters c = count_kernel(cases[i].text, one_block);
     EXPECT_TRAFFIC(cases[i].text, &c, {COUNTER_INST_MUFU, cases[i].count});
+    cr_expect_eq(c.value[COUNTER_INST_MUFU_SCALED], cases[i].scaled, "%s", cases[i].text);
   }
 }
 

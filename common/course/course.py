@@ -35,8 +35,10 @@ STEPS = "--step-limit=20000000"
 
 # ---- what is wrong, in a dozen lines ----
 
-BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "accuracy ", "checksum ", "counters ", "          global",
-              "          shared", "          tensor cores", "          besides")
+BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "          against fp64", "accuracy ", "checksum ",
+              "counters ", "          global", "          shared", "          tensor cores", "          besides",
+              "          bank conflicts")
+RESULT = 7  # lines of a result, at most: stage 04 has a table
 
 
 def trouble(text):
@@ -45,7 +47,18 @@ def trouble(text):
     elements = [line for line in lines if re.match(r" +\w+\[.*got| {10}and [\d,]+ more$", line)]
     lines = [line for line in lines if line not in elements[2:]]
     hazards = next((i for i, line in enumerate(lines) if line.startswith("hazards")), len(lines))
-    return lines[:min(hazards, LINES // 2)] + lines[hazards:]
+    return lines[:min(hazards, RESULT)] + lines[hazards:hazards + 1] + faults_first(lines[hazards + 1:])
+
+
+def faults_first(lines):
+    """The hazards of a report, faults before what is formal: only a dozen lines will be shown."""
+    blocks = []
+    for line in lines:
+        if line.startswith("    ") and blocks:
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return [line for block in sorted(blocks, key=lambda block: block[0].startswith(("formal: ", "note: "))) for line in block]
 
 
 def headlines(lines):
@@ -149,13 +162,15 @@ class Task:
         return workshop
 
 
-def judge(task, workshop, quick=QUICK):
-    """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not)."""
+def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
+    """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not). For tests:
+    `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will do."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
     fields = ("Run", "Ordered", "First", "Goal")
     runs, ordered, begun, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
     runs = runs or [(options, None) for options in RUNS]
-    text, built = workshop.build(allow, [options for options, _ in runs + ordered + begun + goals] if quick else None)
+    text, built = workshop.build(allow, [options for options, _ in runs + ordered + begun + goals] if quick else None,
+                                 None if passes else 1)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
     if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
@@ -165,7 +180,7 @@ def judge(task, workshop, quick=QUICK):
         text, code = workshop.run([STEPS, "--strict", *options.split()])
         notes += re.findall(r"^note: .*", text, re.MULTILINE)
         if code:
-            why = [f"cause     {cause}"] if cause else diagnosis(text, lambda others: workshop.run([STEPS, *others]))
+            why = [f"cause     {cause}"] if cause else explain(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
     for check, options, cause in [*((orders_its_additions, *one) for one in ordered), *((begins_alike, *one) for one in begun)]:
         met, lines = check(task, workshop, options)

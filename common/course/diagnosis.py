@@ -12,7 +12,7 @@ PROBES = {
     "many tiles": "--seqlen=512 --heads=1",
     "one head": "--heads=1",
     "odd": "--seqlen=97",
-    "wide": "--head-dim=128",
+    "wide": "--head-dim=128 --seqlen=256 --heads=1",
     "causal": "--causal",
     "large": "--input=large",
     "waves": "--input=waves --seqlen=512 --heads=1",
@@ -21,6 +21,10 @@ PROBES = {
     "rows": "--input=rows --seqlen=64 --heads=1",
     "columns": "--input=columns --seqlen=64 --heads=1",
     "places": "--input=places --seqlen=64 --heads=1",
+    "many heads": "--seqlen=2 --heads=32 --causal",
+    "causal tiles": "--seqlen=300 --heads=4 --causal",
+    "wide causal": "--head-dim=128 --seqlen=300 --heads=2 --causal",
+    "cliff": "--seqlen=300 --heads=1 --input=cliff",
 }
 E4M3 = {"rows", "columns"}  # show the places of numbers that e4m3 has; fp16 has those of identity
 BACKWARD = {"places"}
@@ -33,8 +37,8 @@ ANY_PASS = (
     (("plain",), ("odd",),
      "only a sequence that ends inside a tile is wrong: look at the rows and keys behind its end"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
-    (("plain",), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
-    (("wide",), ("plain",), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
+    (("plain", "many tiles"), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
+    (("wide",), ("plain", "many tiles"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
     (("one head",), ("plain",), "one head is right, two are wrong: whose memory is read or written?"),
     (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
 )
@@ -51,7 +55,15 @@ FINDINGS = ANY_PASS + (
      "only large scores are wrong: look at the maximum, what it begins with and what follows it"),
     (("plain", "many tiles"), ("waves",),
      "only a maximum that grows from tile to tile is wrong: look at what was added up with the older one"),
-    (("large", "causal"), ("far below 0",),
+    (("plain", "waves", "causal tiles"), ("cliff",),
+     "only scores that rise very far from one tile to the next are wrong: which numbers become infinite, or are lost?"),
+    (("plain", "causal"), ("many heads",),
+     "few heads are right, many are wrong: look at what a block keeps from one tile of queries to the next"),
+    (("wide", "causal tiles"), ("wide causal",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
+    (("causal", "many tiles", "many heads"), ("causal tiles",),
+     "with a causal mask only longer sequences are wrong: look at the order of the tiles, and at which keys are hidden "
+     "in each"),
+    (("large", "causal", "many heads"), ("far below 0",),
      "only a row whose scores are all far below 0 is wrong: with what does the maximum begin? And does it take in hidden "
      "keys?"),
     (("ones", "identity"), ("plain",),
@@ -66,6 +78,7 @@ FINDINGS = ANY_PASS + (
      "is divided by, is wrong"),
 )
 MOST = 3  # findings
+SHAPES = ("plain", "many tiles", "wide", "one head", "odd", "causal")  # the probes of a run with hazards
 
 
 def is_explained(text):
@@ -73,11 +86,11 @@ def is_explained(text):
     return not re.search(r"^hazards +none", text, re.MULTILINE) or not re.search(r"WRONG|NaN", text)
 
 
-def outcomes(run, left_out):
+def outcomes(run, names=tuple(PROBES)):
     """For each probe, whether its run was right, and the report. `run` takes options, and returns a report and an exit
     code. A probe is left out if its kernel was not compiled, or if the program does not know its options."""
     found = {}
-    for name in [name for name in PROBES if name not in left_out]:
+    for name in names:
         text, code = run(PROBES[name].split())
         if code in (0, 1) and "the module has no kernel" not in text:
             found[name] = code == 0, text
@@ -177,20 +190,56 @@ def tensors(text):
     return f"{' and '.join(right)} right, {' and '.join(wrong)} wrong" + f": {hint}" * bool(hint) if wrong and right else None
 
 
-def diagnosis(report, run):
-    """Lines for a run whose report shows wrong numbers; none where a hazard explains them."""
-    if is_explained(report):
+def forms(report):
+    """Of stage 04's single products, which forms and layouts are wrong: a sentence, or None. A in shared memory is always
+    K-major; so is the B of half of the products."""
+    rows = {(a, b): [count != "0" for count in counts.split()] for a, b, counts in re.findall(
+        r"^ +A (shared|registers), B ([KN])-major((?: +[\d,]+){4})$", report, re.MULTILINE)}
+    wrong = {form for form, layouts in rows.items() if any(layouts)}
+    layouts = {"".join("x" if one else "." for one in rows[form]) for form in wrong}  # no swizzle, 32B, 64B, 128B
+    if not wrong:
+        return None
+    where = {".xx.": "with 32B and 64B, where a line is cut into panels: where does the next panel begin? ",
+             "x...": "without a swizzle: which distance leads along K, and which to the next eight lines? ",
+             ".xxx": "with a swizzle: what does place() do with the chunks of a line? "}.get("".join(layouts), "")
+    tile = {frozenset({("registers", "K"), ("registers", "N")}):
+            "A from shared memory is right, A from registers is wrong: which numbers of A does a thread hold?",
+            frozenset({("shared", "N"), ("registers", "N")}): "only products with an MN-major tile are wrong",
+            frozenset({("shared", "K"), ("shared", "N"), ("registers", "K")}):
+            "only products with a K-major tile are wrong (A in shared memory always is one)"}.get(frozenset(wrong))
+    if len(wrong) == 4 and layouts == {"xxxx"}:
+        return ("every layout is wrong, so no descriptor is the cause: which numbers of D does a thread hold, and what was in "
+                "them before?")
+    return ": ".join(words for words in (tile, where and f"wrong {where.strip()}") if words) or None
+
+
+def conclusions(found, findings=FINDINGS):
+    """The sentences that fit the probes."""
+    return [sentence for good, bad, sentence in findings if all(found.get(name, (False,))[0] for name in good) and
+            all(not found.get(name, (True,))[0] for name in bad)]
+
+
+def beside_hazards(report, run):
+    """Of a run with hazards and wrong numbers: whether one shape alone is wrong, because then a race may be a consequence
+    of a wrong address. At most one line."""
+    if not re.search(r"elements differ", report):
         return []
+    return [f"so        {sentence}" for sentence in conclusions(outcomes(run, SHAPES))][:1]
+
+
+def diagnosis(report, run):
+    """Lines for a run whose report shows wrong numbers; hardly any where a hazard explains them."""
+    if is_explained(report):
+        return beside_hazards(report, run)
     backward = "; backward\n" in report
-    found = outcomes(run, (FORWARD if backward else BACKWARD) | (set() if "; e4m3" in report else E4M3))
+    left_out = (FORWARD if backward else BACKWARD) | (set() if "; e4m3" in report else E4M3)
+    found = outcomes(run, [name for name in PROBES if name not in left_out])
     right = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if is_right]
     wrong = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if not is_right]
     lines = [f"{word}     {'; '.join(options)}" for word, options in (("right", right), ("wrong", wrong)) if options]
     if not right:
         lines = [f"wrong     with each of {len(wrong)} inputs and shapes"] if wrong else []
-    findings = FINDINGS_BACKWARD if backward else FINDINGS
-    said = [sentence for good, bad, sentence in findings if all(found.get(name, (False,))[0] for name in good) and
-            all(not found.get(name, (True,))[0] for name in bad)]
+    said = conclusions(found, FINDINGS_BACKWARD if backward else FINDINGS)
     if not found.get("identity", (True,))[0]:
         place = None if "rows" in found else found_place(found["identity"][1])  # e4m3 rounds identity's numbers
         said.insert(0, place or first_wrong_row(found["identity"][1]))
@@ -205,7 +254,7 @@ def diagnosis(report, run):
     if "got NaN" in report:
         said.insert(0, "NaN comes from 0 / 0 and from calculations with infinity: which number is infinite, or divides "
                        "by a sum of nothing?")
-    said.insert(0, tensors(report))
+    said.insert(0, tensors(report) or forms(report))
     if not any(said):
         said.append(right_before(report))
     return lines + [f"so        {sentence}" for sentence in said if sentence][:MOST]

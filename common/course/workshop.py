@@ -55,7 +55,9 @@ class Workshop:
         self.program = os.path.join(self.folder, f"stage-{number_of(stage)}")
         self.root = os.getcwd()
         self.changed = []  # files that may differ from the repository's
-        self.ptx = None  # run by the stage's own program, when only its kernel has been built
+        self.ptx = None  # run by the stage's own program, when only its kernels have been built
+        self.runs = []  # the options of all its runs, then
+        self.texts, self.names, self.compiled = {}, set(), set()  # then: files with kernels, all kernels, those in the PTX
         self.typed = None  # the command that builds it again
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(os.path.join(self.folder, "build"))
@@ -120,37 +122,46 @@ class Workshop:
         return any(not path.endswith((".cu", ".h")) or f"/{os.path.basename(path)}" in included for path in self.changed
                    if not filecmp.cmp(os.path.join(self.folder, path), path, shallow=False))
 
-    def _leave_out_kernels(self, runs):
-        """Empties the lines of kernels that none of these runs launches: most of the time goes into compiling them."""
+    def _read_kernels(self):
+        """The text of each file that the stage's PTX is made from and that has kernels, and the names of those kernels.
+        Without any where names say nothing of head dimensions."""
         with open(os.path.join("build", "kernels", f"{self.stage}.ptx.d"), encoding="utf-8") as file:
             made_from = {os.path.normpath(word) for word in file.read().split() if re.match(r"stages/.*[^:]$", word)}
         self.own(f"stages/{self.stage}/kernel.cu")
-        texts = {}
-        for path in made_from:
-            with open(os.path.join(self.folder, path), encoding="utf-8") as file:
-                texts[path] = file.read()
+        texts = {path: read(os.path.join(self.folder, path)) for path in made_from}
+        self.names = {match[1] or match[2] for text in texts.values() for match in KERNEL.finditer(text)}
         if not any("HEAD_DIM" in text for text in texts.values()):
-            return  # a number in a name is something else
-        names = {match[1] or match[2] for text in texts.values() for match in KERNEL.finditer(text)}
+            self.names = set()  # a number in a name is something else
+        self.texts = {path: text for path, text in texts.items() if self.names and KERNEL.search(text)}
 
-        def kept(match):
-            return match[0] if launched(match[1] or match[2], names, runs) else "\n" * match[0].count("\n")
-        for path, text in texts.items():
-            shorter = KERNEL.sub(kept, text)
-            if shorter != text:
-                self.own(path)
-                with open(os.path.join(self.folder, path), "w", encoding="utf-8") as file:
-                    file.write(shorter)
+    def _compile_for(self, runs):
+        """Makes the PTX of the kernels that these runs launch: most of the time goes into compiling them. The lines of the
+        others are emptied. The same commands as in common/build/toolchain.mk, without make."""
+        self.compiled = {name for name in self.names if launched(name, self.names, runs)}
+        for path, text in self.texts.items():
+            self.own(path)
+            with open(os.path.join(self.folder, path), "w", encoding="utf-8") as file:
+                file.write(KERNEL.sub(lambda match: match[0] if (match[1] or match[2]) in self.compiled else
+                                      "\n" * match[0].count("\n"), text))
+        kernel, ptx = f"stages/{self.stage}/kernel.cu", f"build/kernels/{self.stage}.ptx"
+        os.makedirs(os.path.join(self.folder, "build", "kernels"), exist_ok=True)
+        self.typed = (f"cd {self.folder} && {read('build/nvcc-flags').strip()} -ptx {kernel} -o {ptx}.whole && "
+                      f"awk -f common/build/relative.awk {kernel} {ptx}.whole {ptx}.whole >{ptx}")
+        done = subprocess.run(self.typed, shell=True, text=True, errors="replace", stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        return done.stdout, done.returncode == 0
 
-    def build(self, allow="", runs=None):
-        """What make says of it, and whether it can run now. `allow`: what ptxas may do (stage.mk). With the options of
-        its `runs` only the PTX of their kernels is made where nothing else has changed: it runs on the emulator alike."""
-        target = f"stage-{number_of(self.stage)}"
+    def build(self, allow="", runs=None, at_first=None):
+        """What the build says, and whether it can run now. `allow`: what ptxas may do (stage.mk). With the options of its
+        `runs` only the PTX of their kernels is made, if nothing else has changed: the stage's own program runs it on the
+        emulator alike. With at_first=1 it begins with the kernel of the first run; when another one is run, all follow."""
         if runs and not self._concerns_the_host():
-            self._leave_out_kernels(runs)
-            target = f"build/kernels/{self.stage}.ptx"
-            self.ptx, self.program = os.path.join(self.folder, target), f"stage-{number_of(self.stage)}"
-        arguments = [target, *([f"ALLOW_{self.stage}={allow}"] if allow else [])]
+            self.runs = runs
+            self.ptx = os.path.join(self.folder, "build", "kernels", f"{self.stage}.ptx")
+            self.program = f"stage-{number_of(self.stage)}"
+            self._read_kernels()
+            return self._compile_for(runs[:at_first])
+        arguments = [f"stage-{number_of(self.stage)}", *([f"ALLOW_{self.stage}={allow}"] if allow else [])]
         self.typed = shlex.join(["make", "-C", self.folder, *arguments])
         done = make(arguments, self.folder)
         unwanted = r"  [A-Z]+ |make(\[\d+\])?: |  For the author of a stage"
@@ -169,6 +180,10 @@ class Workshop:
 
     def run(self, options):
         """What the program prints with these options on the emulator, and its exit code."""
+        if self.ptx and any(launched(name, self.names, [" ".join(options)]) for name in self.names - self.compiled):
+            text, built = self._compile_for([*self.runs, " ".join(options)])
+            if not built:
+                return text, 2
         return run(self.program, ["--device=emulator", *([f"--ptx={self.ptx}"] if self.ptx else []), *options])
 
 

@@ -410,6 +410,13 @@ typedef enum CounterKind {
   COUNTER_INST_BARRIER,
   // COUNTER_INST_SYNCHRONISATION without the polls of mbarriers that failed: it does not depend on that order either.
   COUNTER_INST_SYNCHRONISATION_ONCE,
+  // Those of COUNTER_INST_MUFU that must also take and give subnormal numbers: ex2, lg2, rcp, rsqrt and sqrt of fp32
+  // without .ftz. ptxas makes at least four instructions of each.
+  COUNTER_INST_MUFU_SCALED,
+  // Waits for an mbarrier (test_wait, try_wait) whose phase was over already when the warp looked first. Under the
+  // default schedule loads complete as late as possible, in the order in which they were issued: such a wait is for
+  // something that was issued before what other waits needed earlier.
+  COUNTER_WAITS_AT_ONCE,
   COUNTER_KIND_COUNT,
 } CounterKind;
 

@@ -99,11 +99,11 @@ static void print_mismatches(FILE *out, const Comparison *result) {
 static void report_comparison(FILE *out, const Comparison *result) {
   fprintf(out, "result    %s: ", is_right(result) ? "right" : "WRONG");
   print_products(out, result);
-  print_forms(out, result);
-  report_errors(out, result);
   fprintf(out, "          many wgmmas, one after another: ");
   print_differing(out, result->chain_wrong, result->chained);
   fprintf(out, "\n");
+  if (result->wrong) print_forms(out, result);
+  report_errors(out, result);
   print_mismatches(out, result);
 }
 

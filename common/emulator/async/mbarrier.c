@@ -216,7 +216,10 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
 
 static void execute_mbarrier_wait(Warp *warp, const Inst *inst, Mask mask) {
   each_object(warp, inst, mask, wait_object);
-  if (*SLOT(warp, inst->d, const Mask) & mask) return;
+  bool complete = *SLOT(warp, inst->d, const Mask) & mask;
+  if (complete && warp->waits_at != inst) warp_counts(warp, inst)->at_once++;
+  warp->waits_at = complete ? NULL : inst;
+  if (complete) return;
   warp_counts(warp, inst)->failed_polls++;
   warp_idle(warp);
 }

@@ -45,8 +45,9 @@ static const struct {
     [HAZARD_WGMMA_FENCE] =
         {"missing wgmma.fence",
          "Put a wgmma.fence between the last use of the accumulator or A registers and the first wgmma.mma_async."},
-    [HAZARD_DESCRIPTOR] = {"bad descriptor", "A descriptor holds the address >> 4, the two byte offsets >> 4, the base "
-                                             "offset and the swizzle mode, the same in all threads of the warpgroup."},
+    [HAZARD_DESCRIPTOR] = {"bad descriptor",
+                           "A descriptor holds the address and the two byte offsets, each >> 4 (once), the "
+                           "base offset and the swizzle mode, the same in all threads of the warpgroup."},
     [HAZARD_MBARRIER_MISUSE] = {"mbarrier misuse", NULL},
     [HAZARD_EXPECT_TX] =
         {"wrong expect_tx",

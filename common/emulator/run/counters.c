@@ -84,6 +84,8 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_LOADS_UNDER_MUFU] = "loads_under_mufu",
     [COUNTER_INST_BARRIER] = "inst_barrier",
     [COUNTER_INST_SYNCHRONISATION_ONCE] = "inst_synchronisation_without_polls",
+    [COUNTER_INST_MUFU_SCALED] = "inst_mufu_scaled",
+    [COUNTER_WAITS_AT_ONCE] = "waits_at_once",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -202,6 +204,8 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   add_asynchronous(&c, inst, counts);
   add_meanwhile(&c, inst, counts);
   c.value[COUNTER_INST_MUFU] = counts->warps * (unsigned)inst->row->mufu;
+  if (inst->row->scaled) c.value[COUNTER_INST_MUFU_SCALED] = counts->warps;
+  c.value[COUNTER_WAITS_AT_ONCE] = counts->at_once;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   c.value[COUNTER_INST_SYNCHRONISATION_ONCE] = c.value[COUNTER_INST_SYNCHRONISATION] - counts->failed_polls;

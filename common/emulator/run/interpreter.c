@@ -148,6 +148,8 @@ int warp_run(Warp *warp, int budget) {
     executed += run_group(warp, code, counts, budget - executed);
     if (!warp->groups[warp->current].mask) remove_group(warp, warp->current);
   }
+  // Lanes may have come to where others of their warp wait for them with the slice's last instruction.
+  if (warp->group_count > 1) merge_groups(warp);
   return executed;
 }
 

@@ -73,6 +73,7 @@ typedef struct Instruction {
   bool uses_stack;     // that of alloca
   bool skipped;        // while a hang is explained, and warps are only followed: run/stuck.c
   int mufu;            // MUFU instructions that ptxas makes of it
+  bool scaled;         // and it scales subnormals around them: 32 bits, without .ftz
   int target;          // the oldest that has it; 0: all. What its modifiers need is in run/target.c
 } Instruction;
 

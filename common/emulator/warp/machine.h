@@ -98,6 +98,7 @@ struct Warp {
   bool found_unwritten;                 // set by the checks: the load has read bytes that nothing has written
   bool rehearses;                       // an instruction is only tried: it reports nothing
   uint8_t meanwhile;                    // what is under way: a bit for each Meanwhile
+  const Inst *waits_at;                 // the mbarrier wait that has just found its phase not over
   RegisterShare share;
   struct CallStack *calls;     // of each lane, or NULL: control.c
   uint8_t *local;              // LANES x local_size bytes, and as many bytes that say which were written
@@ -214,6 +215,7 @@ typedef struct InstCounts {
   uint64_t under[MEANWHILE_KINDS];                                    // of `warps`, while that was under way
   uint64_t pending_loads;                                             // bulk ones of the cluster, at each of `warps`
   uint64_t failed_polls;                                              // of `warps`: the mbarrier was not ready
+  uint64_t at_once;  // waits for an mbarrier whose phase was over at the first look
 } InstCounts;
 
 struct Worker {
