@@ -89,7 +89,7 @@ static void free_tensors(const Session *session, const Run *run) {
 
 static bool launch_attention(Device *device, void *context) {
   Run *run = context;
-  return run->stage->launch(device, &run->attention);
+  return (run->stage->windowed ? run->stage->windowed : run->stage->launch)(device, &run->attention);
 }
 
 // The forward pass before a backward one. The report counts the backward pass alone.
@@ -163,7 +163,8 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   report_counters(out, session->device);
   if (session->options.counters) report_line_counters(out, session->device);
   if (!check_all_right(results, count) || !zero || hazards) return EXIT_WRONG;
-  if (session->options.counters_csv) return session_record_counters(session, &problem->shape);
+  if (session->options.counters_csv)
+    return session_record_counters(session, problem->shape.window ? NULL : &problem->shape);
   int code = session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
   return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch_attention, run) : code;
 }

@@ -59,6 +59,8 @@ typedef struct Options {
   int device;  // DeviceKind
   uint64_t batch, heads, seqlen;
   int head_dim;            // 0: 64, 1: 128
+  bool windowed;           // the stage has a window: head_dim is 96, and causal is set
+  uint64_t window;         // of such a stage
   uint64_t m, n, k, size;  // of a matrix product; size: for those of m, n and k that are not given
   bool causal;
   bool lse;
@@ -87,6 +89,7 @@ typedef enum OptionIndex {
   OPTION_SEQLEN,
   OPTION_HEAD_DIM,
   OPTION_CAUSAL,
+  OPTION_WINDOW,
   OPTION_M,
   OPTION_N,
   OPTION_K,
@@ -160,8 +163,9 @@ void problem_free(Problem *problem);
 // The number of scales that each tensor of an e4m3 problem has.
 size_t problem_scales(const Problem *problem);
 double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
-// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask. The backward pass has
-// five products: 2.5 times as many. Those that a kernel computes twice count once.
+// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask. With a window exactly
+// 4 B H D for each query and key that it sees. The backward pass has five products: 2.5 times as many. Those that a
+// kernel computes twice count once.
 double problem_flops(const Shape *shape);
 double problem_backward_flops(const Shape *shape);
 
@@ -218,6 +222,7 @@ typedef struct ReferenceHead {
   StageInputs inputs;
   int seqlen, head_dim;
   bool causal;
+  int window;          // 0: none
   double scale;        // of a product of a query and a key, to make it a score
   double value_scale;  // of an output
   double *q, *k, *v;
@@ -400,7 +405,7 @@ bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]);
 // cannot be written, or has other columns.
 bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *device, const char *columns,
                      const char *const *rows, int count, char error[ERROR_SIZE]);
-// Appends one row: the time of one attention problem.
+// Appends one row: the time of one attention problem. With a window the row has other columns.
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
                 const Timing *timing, double flops, char error[ERROR_SIZE]);
 // Appends one row, with a column for each counter, by its name. shape: NULL when the stage has none.

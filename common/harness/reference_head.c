@@ -20,6 +20,7 @@ static bool complete(ReferenceHead *head, const Shape *shape) {
   head->seqlen = shape->seqlen;
   head->head_dim = shape->head_dim;
   head->causal = shape->causal;
+  head->window = shape->window;
   head->weights = malloc((size_t)shape->seqlen * sizeof(double));
   head->rounded = malloc((size_t)shape->seqlen * sizeof(double));
   if (head->q && head->k && head->v && head->weights && head->rounded) return true;

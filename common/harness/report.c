@@ -21,9 +21,10 @@ void report_head(FILE *out, const Stage *stage, const DeviceInfo *device) {
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device) {
   Shape shape = options_shape(options);
   char input[INPUT_NAME_SIZE];
-  fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s; input %s, seed %" PRIu64, shape.batch,
-          shape.heads, shape.seqlen, shape.head_dim, shape.causal ? "causal" : "not causal",
-          options_input_name(options, input), options->seed);
+  fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s", shape.batch, shape.heads, shape.seqlen,
+          shape.head_dim, shape.causal ? "causal" : "not causal");
+  if (shape.window) fprintf(out, ", window %d", shape.window);
+  fprintf(out, "; input %s, seed %" PRIu64, options_input_name(options, input), options->seed);
   if (options->deterministic) fprintf(out, "; deterministic");
   if (stage->backward) fprintf(out, "; backward");
   if (options->lse) fprintf(out, "; with the log-sum-exp");
@@ -31,9 +32,10 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
     fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
             options->rotate ? ", Q and K rotated" : "");
   bool all_given = options_given(options, OPTION_BATCH) && options_given(options, OPTION_HEADS) &&
-                   options_given(options, OPTION_SEQLEN);
+                   options_given(options, OPTION_SEQLEN) && (!shape.window || options_given(options, OPTION_WINDOW));
   if (device->kind == DEVICE_EMULATOR && !all_given)
-    fprintf(out, "\n          (defaults are small on the emulator; on a GPU batch 4, heads 32, seqlen 4096)");
+    fprintf(out, "\n          (defaults are small on the emulator; on a GPU batch 4, heads 32, seqlen 4096%s)",
+            shape.window ? ", window 1024" : "");
   fprintf(out, "\n");
 }
 

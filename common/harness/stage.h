@@ -4,10 +4,11 @@
 #include "../device/device.h"
 
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch. Q, K, V and O are laid out
-// [batch][heads][seqlen][head_dim]. Causal: query i sees keys 0 to i.
+// [batch][heads][seqlen][head_dim]. Causal: query i sees keys 0 to i; with a window of the last `window` of them alone.
 typedef struct Shape {
   int batch, heads, seqlen, head_dim;
   bool causal;
+  int window;  // 0: none
 } Shape;
 
 // The type of Q, K and V. O is fp16 with both. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an
@@ -55,6 +56,9 @@ bool passes_launch(Device *device, const Attention *attention, size_t head_size,
 // For kernels that use TMA: makes the map of one of the problem's tensors, as [batch * heads][seqlen][head_dim]. A box
 // has `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
+// The same with a box of 16, 32 or 64 columns, and a swizzle as wide as its rows: 32, 64 or 128 bytes.
+bool attention_tensor_map_columns(Device *device, const Shape *shape, DeviceTensor tensor, int rows, int columns,
+                                  TensorMap *map);
 // The same for an e4m3 tensor. A box has whole rows of head_dim bytes, with a swizzle as wide as a row: 64 or 128
 // bytes.
 bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
@@ -104,6 +108,10 @@ typedef struct Stage {
   // Returns in one line why the stage cannot do this shape, and which it can; NULL when it can. A NULL function: the
   // stage does every shape.
   const char *(*unsupported)(const Shape *shape);
+
+  // A stage that computes attention with a sliding window has this in the place of launch. Its problems have head_dim 96,
+  // a causal mask and a window.
+  AttentionLaunch *windowed;
 
   // A stage that computes a matrix product has this in the place of launch.
   GemmLaunch *gemm;
