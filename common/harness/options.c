@@ -123,8 +123,8 @@ static const char *nearer(const char *name, const char *candidate, const char *b
 }
 
 // Why the stage does not have the option; NULL when it has it. Attention kernels and matrix products have options for
-// their shapes, and with a window some of these are fixed. Only e4m3 kernels have those for the scales, only some that for the log-sum-exp, and only the backward
-// pass a fixed order.
+// their shapes; with a window some of these are fixed. Only e4m3 kernels have those for the scales, only some that for
+// the log-sum-exp, and only the backward pass a fixed order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && (stage->run || stage->gemm) && !stage->launch)
     return "is not an attention kernel";

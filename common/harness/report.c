@@ -103,13 +103,31 @@ static void report_wrong_output(FILE *out, const Problem *problem, const CheckRe
   if (result->difference_count) print_differences(out, problem, result);
 }
 
+// Common mistakes with a window: one key too many or too few, and no window at all.
+static void report_other_window(FILE *out, const Problem *problem, const CheckResult *result) {
+  int window = problem->shape.window, others[] = {window + 1, window - 1, 0};
+  if (!window || !result->difference_count || isnan(result->differences[0].got)) return;
+  for (int i = 0; i < 3; i++) {
+    if (i == 1 && window == 1) continue;  // a window of none would be no window
+    if (!check_fits_window(problem, result, others[i])) continue;
+    fprintf(out, "          that row is right for ");
+    if (others[i])
+      fprintf(out, "a window of %d: the query sees a key too %s\n", others[i], i ? "few" : "many");
+    else
+      fprintf(out, "a causal mask alone: the query sees the keys before its window\n");
+    return;
+  }
+}
+
 // One output; the report's first line begins with "result".
 static const char *report_output(FILE *out, const Problem *problem, const CheckResult *result, const char *begin) {
   fprintf(out, "%-10s", begin);
-  if (check_is_right(result))
+  if (check_is_right(result)) {
     report_right(out, problem, result);
-  else
+  } else {
     report_wrong_output(out, problem, result);
+    report_other_window(out, problem, result);
+  }
   return "";
 }
 

@@ -125,6 +125,10 @@ __device__ int thread_index() {
   return index;
 }
 
+// HALF: the half of a key tile that 64 queries on the diagonal see, or at their window's edge. N is the number of keys
+// that a function works on, KEYS or HALF.
+enum { HALF = KEYS / 2 };
+
 struct Consumer {
   Shared &shared;
   const Tensors &tensors;
@@ -134,7 +138,10 @@ struct Consumer {
   Ring<QUERY_SLOTS> q;
   Ring<SLOTS> k, v;
   int leaving = NONE;  // the slot of queries from which an output is on its way out
-  int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the key tile at hand
+  int head, row;       // the tile's head, the warpgroup's first query
+  int key, begin;      // the first key of the key tile at hand, and which of its keys is the first that is used
+  int v_begin;         // of the key tile before, whose values are used next
+  bool v_half;         // whether half of its keys are used
   bool skips;          // whether the tile's last key tile is for the other warpgroup alone
 
   // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
@@ -148,58 +155,59 @@ struct Consumer {
   // ---- products ----
 
   // Starts S = Q K^T. The fence is for s, which ordinary instructions have used since the last product.
-  __device__ void scores() {
+  template <int N> __device__ void scores() {
     uint64_t a = from_row(along_rows(shared_address(shared.q[q.slot])), warpgroup * WARPGROUP_ROWS);
-    uint64_t b = along_rows(shared_address(shared.k[k.slot]));
+    uint64_t b = from_row(along_rows(shared_address(shared.k[k.slot])), begin);
     wgmma_fence();
 #pragma unroll
-    for (int d = 0; d < HEAD_DIM / 16; d++) wgmma<KEYS>(s, next_columns(a, ROWS, d), next_columns(b, KEYS, d), d > 0);
+    for (int d = 0; d < HEAD_DIM / 16; d++)
+      wgmma<N>(slice<N / 2>(s, 0), next_columns(a, ROWS, d), next_columns(b, KEYS, d), d > 0);
     wgmma_commit();
   }
 
-  // Starts O += P V, or O = P V for a tile's first key tile.
-  __device__ void output(int accumulate) {
-    uint64_t b = across_rows(shared_address(shared.v[v.slot]), KEYS);
+  // Starts O += P V, or O = P V for a tile's first key tile. (Two loops in one group would be less code, but ptxas wants
+  // a fence on each way to a wgmma.)
+  template <int N> __device__ void output(int accumulate) {
+    uint64_t b = from_row(across_rows(shared_address(shared.v[v.slot]), KEYS), v_begin);
     wgmma_fence();
 #pragma unroll
-    for (int n = 0; n < KEYS / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], from_row(b, 16 * n), n > 0 ? 1 : accumulate);
+    for (int n = 0; n < N / 16; n++) wgmma<HEAD_DIM, true>(o, p[n], from_row(b, 16 * n), n > 0 ? 1 : accumulate);
     wgmma_commit();
   }
+  __device__ void output(int accumulate) { v_half ? output<HALF>(accumulate) : output<KEYS>(accumulate); }
 
   // ---- masks ----
 
-  // The first query of this thread's two rows, relative to the first key of its columns.
-  __device__ int distance() {
+  // On the diagonal, scores of keys after the query become minus infinity. The last 64 keys have the numbers of the
+  // warpgroup's queries.
+  template <int N> __device__ void mask_after() {
     int thread = thread_index() % WARPGROUP, lane = thread % WARP;
-    return row + thread / WARP * 16 + lane / 4 - (key + lane % 4 * 2);
-  }
-
-  // On the diagonal: scores of keys after the query become minus infinity.
-  __device__ void mask_after() {
-    int first = distance();
+    int last = thread / WARP * 16 + lane / 4 - lane % 4 * 2;  // that the first row sees, from this lane's first on
 #pragma unroll
-    for (int i = 0; i < KEYS / 2; i++)
-      if (i / 4 * 8 + i % 2 > first + i / 2 % 2 * 8) s[i] = -INFINITY;
+    for (int i = 0; i < HALF / 2; i++)
+      if (i / 4 * 8 + i % 2 > last + i / 2 % 2 * 8) s[(N - HALF) / 2 + i] = -INFINITY;
   }
 
-  // At the edge: those of keys before the query's window.
-  __device__ void mask_before() {
-    int first = distance() - problem.window;
+  // At the edge, those of keys before the query's window.
+  template <int N> __device__ void mask_before() {
+    int thread = thread_index() % WARPGROUP, lane = thread % WARP;
+    int query = row + thread / WARP * 16 + lane / 4;
+    int hidden = query - problem.window - (key + begin + lane % 4 * 2);  // the last that the first row does not see
 #pragma unroll
-    for (int i = 0; i < KEYS / 2; i++)
-      if (i / 4 * 8 + i % 2 <= first + i / 2 % 2 * 8) s[i] = -INFINITY;
+    for (int i = 0; i < N / 2; i++)
+      if (i / 4 * 8 + i % 2 <= hidden + i / 2 % 2 * 8) s[i] = -INFINITY;
   }
 
-  // Whether all queries of the warpgroup see all keys from `first` on, or at least up to the diagonal.
+  // Whether the windows of all queries of the warpgroup begin at key `first` or before.
   __device__ bool inside(int first) { return first >= row + WARPGROUP_ROWS - problem.window; }
 
   // ---- softmax ----
 
   // The largest of a row's scores.
-  __device__ float row_max(int h) {
+  template <int N> __device__ float row_max(int h) {
     float even = s[2 * h], odd = s[2 * h + 1];
 #pragma unroll
-    for (int i = 4; i < KEYS / 2; i += 4) {
+    for (int i = 4; i < N / 2; i += 4) {
       even = fmaxf(even, s[i + 2 * h]);
       odd = fmaxf(odd, s[i + 2 * h + 1]);
     }
@@ -208,10 +216,10 @@ struct Consumer {
 
   // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
   // follows it. True if so: then everything older shrinks by `factor`. A row that sees none of the keys keeps its shift.
-  __device__ bool raise_max() {
+  template <int N> __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max(h) * problem.scale);
+    for (int h = 0; h < 2; h++) lower[h] = fminf(shift[h], -row_max<N>(h) * problem.scale);
     if (!__any_sync(0xffffffff, fmaxf(shift[0] - lower[0], shift[1] - lower[1]) > 8)) return false;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -229,10 +237,10 @@ struct Consumer {
   }
 
   // Weights in the place of scores; adds them up.
-  __device__ void weights() {
+  template <int N> __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
-    for (int i = 0; i < KEYS / 2; i += 4)
+    for (int i = 0; i < N / 2; i += 4)
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         s[i + 2 * h] = power_of_two(s[i + 2 * h] * problem.scale + shift[h]);
@@ -245,23 +253,25 @@ struct Consumer {
   }
 
   // Weights of a tile's first key tile. Each query sees its own key there, so no maximum is minus infinity.
-  __device__ void first_weights() {
-    mask_after();
-    if (!inside(key)) mask_before();
+  template <int N> __device__ void first_weights() {
+    mask_after<N>();
+    if (!inside(key + begin)) mask_before<N>();
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      shift[h] = -row_max(h) * problem.scale;
+      shift[h] = -row_max<N>(h) * problem.scale;
       sum[h] = 0;
     }
-    weights();
+    weights<N>();
   }
 
   // The weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
   // of the accumulator s, so P never leaves the thread.
-  __device__ void pack_weights() {
+  template <int N> __device__ void pack_weights() {
 #pragma unroll
-    for (int n = 0; n < KEYS / 16; n++)
+    for (int n = 0; n < N / 16; n++)
       for (int j = 0; j < 4; j++) p[n][j] = pack(s[8 * n + 2 * j], s[8 * n + 2 * j + 1]);
+    v_begin = begin;
+    v_half = N == HALF;
   }
 
   // ---- order ----
@@ -279,67 +289,64 @@ struct Consumer {
   __device__ void take_turn() { barrier_sync(1 + warpgroup, 2 * WARPGROUP); }
   __device__ void pass_turn() { barrier_arrive(1 + (warpgroup + 1) % CONSUMERS, 2 * WARPGROUP); }
 
-  // The scores of one key tile and the output of the one before it, both in the background, in one turn.
-  __device__ void begin_step(int accumulate) {
+  // One key tile: its scores and the output of the one before it, both in the background, in one turn; and its weights,
+  // while that output is under way. EDGE: at the window's edge.
+  template <int N, bool EDGE> __device__ void step(int accumulate) {
     key -= KEYS;
+    begin = KEYS - N;
     wait(k, shared.k_full);
     take_turn();
-    scores();
+    scores<N>();
     wait(v, shared.v_full);
     output(accumulate);
     pass_turn();
-  }
-
-  // The weights of this key tile, while the output of the one before is under way.
-  template <bool EDGE> __device__ void end_step() {
     wgmma_wait<1>();
     wgmma_results(s);
     release(k, shared.k_empty);
-    if (EDGE) mask_before();
-    bool grew = raise_max();
-    weights();
+    if (EDGE) mask_before<N>();
+    bool grew = raise_max<N>();
+    weights<N>();
+    computed_here(sum[0] + sum[1]);
     wgmma_wait<0>();
     wgmma_results(s);
     wgmma_results(o);
     release(v, shared.v_empty);
     if (grew) shrink_output();
-    pack_weights();
+    pack_weights<N>();
     release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
   }
 
   // All key tiles of a tile after the first. Returns whether there were any: whether the last output adds to o.
   __device__ int other_tiles() {
-    int last = last_key_tile(problem, row), accumulate = 0;
-    for (; key > last && inside(key - KEYS); accumulate = 1) {
-      begin_step(accumulate);
-      end_step<false>();
-    }
-    for (; key > last; accumulate = 1) {
-      begin_step(accumulate);
-      end_step<true>();
-    }
+    int first = max(0, row - problem.window + 1), accumulate = 0;
+    for (; key - KEYS >= first && inside(key - KEYS); accumulate = 1) step<KEYS, false>(accumulate);
+    for (; key > first; accumulate = 1)
+      if (key - HALF > first)
+        step<KEYS, true>(accumulate);
+      else
+        step<HALF, true>(accumulate);
     return accumulate;
   }
 
   // The first key tile of the first tile, with nothing else under way.
-  __device__ void first_tile() {
+  template <int N> __device__ void first_tile() {
     wait(k, shared.k_full);
     take_turn();
-    scores();
+    scores<N>();
     pass_turn();
     wgmma_wait<0>();
     wgmma_results(s);
     release(k, shared.k_empty);
-    first_weights();
-    pack_weights();
+    first_weights<N>();
+    pack_weights<N>();
   }
 
   // The last output of a tile beside the first scores of the next. The members describe the next tile already, the
   // arguments describe the one before.
-  __device__ void next_tile(int accumulate, bool skipped, int last_slot, int last_head, int last_row) {
+  template <int N> __device__ void next_tile(int accumulate, bool skipped, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);
     take_turn();
-    scores();
+    scores<N>();
     wait(v, shared.v_full);
     output(accumulate);
     pass_turn();
@@ -347,13 +354,14 @@ struct Consumer {
     wgmma_wait<1>();
     wgmma_results(s);
     release(k, shared.k_empty);
-    first_weights();
+    first_weights<N>();
+    computed_here(sum[0] + sum[1]);
     wgmma_wait<0>();
     wgmma_results(s);
     wgmma_results(o);
     release(v, shared.v_empty);
     store(last_sum, last_slot, last_head, last_row);
-    pack_weights();
+    pack_weights<N>();
     if (skipped) {
       wait(v, shared.v_full);
       release(v, shared.v_empty);
@@ -408,7 +416,8 @@ struct Consumer {
 
   // ---- tiles ----
 
-  // Waits for the next tile's queries; false when there are no more tiles.
+  // Waits for the next tile's queries; false when there are no more tiles. Of the first key tile a warpgroup sees what
+  // lies on its side of the diagonal, and behind its window's edge.
   __device__ bool find_next() {
     wait(q, shared.q_full);
     Tile tile = shared.tile[q.slot];
@@ -416,9 +425,11 @@ struct Consumer {
     head = tile.head;
     row = tile.row + warpgroup * WARPGROUP_ROWS;
     key = tile.row / KEYS * KEYS;
+    begin = row - problem.window >= key + HALF - 1 ? HALF : 0;
     skips = last_key_tile(problem, row) > last_key_tile(problem, tile.row);
     return true;
   }
+  __device__ bool half() { return begin == HALF || row == key; }
 
   // A key tile that this warpgroup's queries do not see: waits for it, and releases it unused. next_tile does the same
   // for its values.
@@ -432,11 +443,11 @@ struct Consumer {
   __device__ void run() {
     if (warpgroup == CONSUMERS - 1) pass_turn();  // the first turn is consumer 0's
     find_next();
-    first_tile();
+    half() ? first_tile<HALF>() : first_tile<KEYS>();
     while (true) {
       int accumulate = other_tiles();
       if (skips) skip_keys();
-      release_queries();  // here for a tile with a single key tile, which has no end_step
+      release_queries();  // here for a tile with a single key tile, which has no step
       int last_slot = q.slot, last_head = head, last_row = row;
       bool skipped = skips;
       q.advance();
@@ -444,7 +455,10 @@ struct Consumer {
         last_output(accumulate, last_slot, last_head, last_row);
         return;
       }
-      next_tile(accumulate, skipped, last_slot, last_head, last_row);
+      if (half())
+        next_tile<HALF>(accumulate, skipped, last_slot, last_head, last_row);
+      else
+        next_tile<KEYS>(accumulate, skipped, last_slot, last_head, last_row);
     }
   }
 };
