@@ -80,15 +80,13 @@ bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *dev
 
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
                 const Timing *timing, double flops, char error[ERROR_SIZE]) {
-  // Scripts know a row of the ladder by its columns, so those with a window have another order.
-  const char *columns = shape->window ? "batch,heads,head_dim,seqlen,window" : "batch,heads,seqlen,head_dim,causal";
-  char names[120], row[200];
-  snprintf(names, sizeof names, "%s,median_ms,min_ms,max_ms,repeats,tflops", columns);
-  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%.6f,%.6f,%.6f,%d,%.3f", shape->batch, shape->heads,
-           shape->window ? shape->head_dim : shape->seqlen, shape->window ? shape->seqlen : shape->head_dim,
-           shape->window ? shape->window : shape->causal, timing->median, timing->min, timing->max, timing->repeats,
+  char row[200];
+  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%.6f,%.6f,%.6f,%d,%.3f", shape->batch, shape->heads, shape->seqlen,
+           shape->head_dim, shape->causal, timing->median, timing->min, timing->max, timing->repeats,
            flops / timing->median * 1e-9);
-  return csv_append_rows(path, stage, device, names, (const char *const[]){row}, 1, error);
+  return csv_append_rows(path, stage, device,
+                         "batch,heads,seqlen,head_dim,causal,median_ms,min_ms,max_ms,repeats,tflops",
+                         (const char *const[]){row}, 1, error);
 }
 
 // ---- what is counted ----

@@ -138,6 +138,7 @@ typedef enum Tensor { TENSOR_Q, TENSOR_K, TENSOR_V, TENSORS, TENSOR_D_O = TENSOR
 typedef struct Problem {
   Shape shape;
   StageInputs inputs;  // what the kernel reads
+  int window;          // as in Attention
   size_t heads;        // batch * heads
   size_t elements;     // of each tensor
   Half *q, *k, *v;
@@ -163,11 +164,12 @@ void problem_free(Problem *problem);
 // The number of scales that each tensor of an e4m3 problem has.
 size_t problem_scales(const Problem *problem);
 double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
-// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask. With a window exactly
-// 4 B H D for each query and key that it sees. The backward pass has five products: 2.5 times as many. Those that a
-// kernel computes twice count once.
+// 4 B H S^2 D: two products, with two operations for each term; half of that with a causal mask. The backward pass has
+// five products: 2.5 times as many. Those that a kernel computes twice count once.
 double problem_flops(const Shape *shape);
 double problem_backward_flops(const Shape *shape);
+// With a window: exactly 4 B H D for each query and key that it sees.
+double problem_windowed_flops(const Shape *shape, int window);
 
 // ---- quantise.c ----
 
@@ -408,7 +410,7 @@ bool csv_writable(const char *option, const char *path, char error[ERROR_SIZE]);
 // cannot be written, or has other columns.
 bool csv_append_rows(const char *path, const Stage *stage, const DeviceInfo *device, const char *columns,
                      const char *const *rows, int count, char error[ERROR_SIZE]);
-// Appends one row: the time of one attention problem. With a window the row has other columns.
+// Appends one row: the time of one attention problem.
 bool csv_append(const char *path, const Stage *stage, const DeviceInfo *device, const Shape *shape,
                 const Timing *timing, double flops, char error[ERROR_SIZE]);
 // Appends one row, with a column for each counter, by its name. shape: NULL when the stage has none.

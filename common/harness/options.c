@@ -341,7 +341,6 @@ Shape options_shape(const Options *options) {
       .seqlen = (int)options->seqlen,
       .head_dim = options->windowed ? 96 : head_dim,
       .causal = options->causal || options->windowed,
-      .window = options->windowed ? (int)options->window : 0,
   };
 }
 

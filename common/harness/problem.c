@@ -5,16 +5,15 @@
 
 double problem_scale(const Shape *shape) { return 1.0 / sqrt(shape->head_dim); }
 
-static double windowed_flops(const Shape *shape) {
-  double window = shape->window < shape->seqlen ? shape->window : shape->seqlen;
-  double seen = window * (window + 1) / 2 + (shape->seqlen - window) * window;
-  return 4.0 * shape->batch * shape->heads * seen * shape->head_dim;
-}
-
 double problem_flops(const Shape *shape) {
-  if (shape->window) return windowed_flops(shape);
   double full = 4.0 * shape->batch * shape->heads * (double)shape->seqlen * shape->seqlen * shape->head_dim;
   return shape->causal ? full / 2 : full;
+}
+
+double problem_windowed_flops(const Shape *shape, int window) {
+  double most = window < shape->seqlen ? window : shape->seqlen, seen = most * (most + 1) / 2;
+  seen += (shape->seqlen - most) * most;
+  return 4.0 * shape->batch * shape->heads * seen * shape->head_dim;
 }
 
 double problem_backward_flops(const Shape *shape) { return 2.5 * problem_flops(shape); }

@@ -20,7 +20,6 @@ static bool complete(ReferenceHead *head, const Shape *shape) {
   head->seqlen = shape->seqlen;
   head->head_dim = shape->head_dim;
   head->causal = shape->causal;
-  head->window = shape->window;
   head->weights = malloc((size_t)shape->seqlen * sizeof(double));
   head->rounded = malloc((size_t)shape->seqlen * sizeof(double));
   if (head->q && head->k && head->v && head->weights && head->rounded) return true;
@@ -72,6 +71,7 @@ static bool add_queries(ReferenceHead *head, const Problem *problem, size_t inde
 
 bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
   if (!(problem->inputs == INPUTS_E4M3 ? open_e4m3 : reference_open_f16)(head, problem, index)) return false;
+  head->window = problem->window;
   return !problem->lse || add_queries(head, problem, index);
 }
 

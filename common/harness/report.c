@@ -23,7 +23,7 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
   char input[INPUT_NAME_SIZE];
   fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s", shape.batch, shape.heads, shape.seqlen,
           shape.head_dim, shape.causal ? "causal" : "not causal");
-  if (shape.window) fprintf(out, ", window %d", shape.window);
+  if (options->windowed) fprintf(out, ", window %" PRIu64, options->window);
   fprintf(out, "; input %s, seed %" PRIu64, options_input_name(options, input), options->seed);
   if (options->deterministic) fprintf(out, "; deterministic");
   if (stage->backward) fprintf(out, "; backward");
@@ -32,10 +32,11 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
     fprintf(out, "; e4m3 with a scale for each %s%s", options->scales ? "head" : "tensor",
             options->rotate ? ", Q and K rotated" : "");
   bool all_given = options_given(options, OPTION_BATCH) && options_given(options, OPTION_HEADS) &&
-                   options_given(options, OPTION_SEQLEN) && (!shape.window || options_given(options, OPTION_WINDOW));
+                   options_given(options, OPTION_SEQLEN) &&
+                   (!options->windowed || options_given(options, OPTION_WINDOW));
   if (device->kind == DEVICE_EMULATOR && !all_given)
     fprintf(out, "\n          (defaults are small on the emulator; on a GPU batch 4, heads 32, seqlen 4096%s)",
-            shape.window ? ", window 1024" : "");
+            options->windowed ? ", window 1024" : "");
   fprintf(out, "\n");
 }
 
@@ -105,7 +106,7 @@ static void report_wrong_output(FILE *out, const Problem *problem, const CheckRe
 
 // Common mistakes with a window: one key too many or too few, and no window at all.
 static void report_other_window(FILE *out, const Problem *problem, const CheckResult *result) {
-  int window = problem->shape.window, others[] = {window + 1, window - 1, 0};
+  int window = problem->window, others[] = {window + 1, window - 1, 0};
   if (!window || !result->difference_count || isnan(result->differences[0].got)) return;
   for (int i = 0; i < 3; i++) {
     if (i == 1 && window == 1) continue;  // a window of none would be no window

@@ -4,11 +4,10 @@
 #include "../device/device.h"
 
 // O = softmax(Q K^T / sqrt(head_dim)) V for each head of each batch. Q, K, V and O are laid out
-// [batch][heads][seqlen][head_dim]. Causal: query i sees keys 0 to i; with a window of the last `window` of them alone.
+// [batch][heads][seqlen][head_dim]. Causal: query i sees keys 0 to i.
 typedef struct Shape {
   int batch, heads, seqlen, head_dim;
   bool causal;
-  int window;  // 0: none
 } Shape;
 
 // The type of Q, K and V. O is fp16 with both. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an
@@ -27,6 +26,7 @@ DeviceTensor tensor_with_strides(const Shape *shape, DeviceTensor tensor);
 // One launch: where the tensors lie in device memory.
 typedef struct Attention {
   Shape shape;
+  int window;   // of the keys that a causal mask leaves, a query sees the last so many; 0: all
   float scale;  // of the scores; 1 / sqrt(head_dim), if nobody wants another
   DeviceTensor q, k, v, o;
   // e4m3 only: arrays of floats. Element (b * heads + h) * scale_stride of q_scale is the scale of Q in head h of batch

@@ -7,7 +7,7 @@ static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
   int head_tiles = (shape->seqlen + ROWS - 1) / ROWS, sm_count = device_info(device)->sm_count;
   Problem problem = {
-      .window = shape->window,
+      .window = a->window,
       .tiles = shape->batch * shape->heads * head_tiles,
       .head_tiles = head_tiles,
       .scale = a->scale * 1.44269504f,

@@ -6,7 +6,7 @@
 static bool launch_window(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;
   int heads = shape->batch * shape->heads, head_tiles = (shape->seqlen + ROWS - 1) / ROWS;
-  Problem problem = {shape->seqlen, heads, shape->window, a->scale * 1.44269504f};
+  Problem problem = {shape->seqlen, heads, a->window, a->scale * 1.44269504f};
   Tensors tensors;
   attention_tensor_map_columns(device, shape, a->q, ROWS, COLUMNS, &tensors.q);
   attention_tensor_map_columns(device, shape, a->k, KEYS, COLUMNS, &tensors.k);
