@@ -130,7 +130,7 @@ class Capstones(unittest.TestCase):
     def test_another_right_window_passes(self):
         """Q and K in boxes of 64 and 32 columns; the boxes of V and O stay."""
         write_ours("window", self.mine)
-        patch = os.path.abspath("tests/support/window-two-boxes.patch")
+        patch = os.path.abspath("tests/capstones/window-two-boxes.patch")
         done = subprocess.run(["patch", "-s", "-p3", "-i", patch], cwd=os.path.join(self.mine, "capstone-window"), check=False)
         self.assertEqual(done.returncode, 0)
         code, text = command("capstone-window", self.mine)
