@@ -127,8 +127,13 @@ class Capstones(unittest.TestCase):
                 for each in words:
                     self.assertIn(each, text)
 
-    def test_another_right_window_passes(self):
-        """Q and K in boxes of 64 and 32 columns; the boxes of V and O stay."""
+    def test_a_window_passes_with_a_block_for_each_tile(self):
+        write_ours("window", self.mine, stage_c=("problem.tiles < sm_count ? problem.tiles : sm_count", "problem.tiles"))
+        code, text = command("capstone-window", self.mine)
+        self.assertEqual(code, 0, text)
+
+    def test_a_window_passes_with_boxes_of_64_and_32_columns(self):
+        """Of Q, K and O. V keeps boxes of 32."""
         write_ours("window", self.mine)
         patch = os.path.abspath("tests/capstones/window-two-boxes.patch")
         done = subprocess.run(["patch", "-s", "-p3", "-i", patch], cwd=os.path.join(self.mine, "capstone-window"), check=False)
