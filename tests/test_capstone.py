@@ -57,7 +57,7 @@ WRONG_WINDOWS = (
     (("one tile, and a window as long", "deadlock"),
      {"kernel_cu": ("    skips = last_key_tile(problem, row) > last_key_tile(problem, tile.row);", "    skips = row % KEYS > 0;")}),
     (("a short window", "deadlock"),
-     {"kernel_cu": ("    skips = last_key_tile(problem, row) > last_key_tile(problem, tile.row);", "    skips = false;")}),
+     {"kernel_cu": ("skips = last_key_tile(problem, row) > last", "skips = last_key_tile(problem, row) < last")}),
     # Key tiles outside the window are computed and masked: right, and slow.
     (("FLOP of the tensor cores",),
      {"kernel_cu": ("{ return max(0, row - problem.window + 1) / KEYS * KEYS; }", "{ return 0; }",
