@@ -96,7 +96,8 @@ Test(window, computes_no_half_tile_outside_the_window) {
     char options[100];
     snprintf(options, sizeof options, "--hazards=off --heads=1 --seqlen=%d --window=%d", problems[i][0],
              problems[i][1]);
-    cr_expect_eq(counted_flops(options), pieces(problems[i][0], problems[i][1]) * 4 * 64 * 64 * WINDOWED_DIM, "%s", options);
+    cr_expect_eq(counted_flops(options), pieces(problems[i][0], problems[i][1]) * 4 * 64 * 64 * WINDOWED_DIM, "%s",
+                 options);
   }
 }
 

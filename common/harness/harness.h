@@ -315,8 +315,8 @@ bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, Ch
 int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]);
 bool check_is_right(const CheckResult *result);
 bool check_all_right(const CheckResult *results, int count);
-// Whether all of the row with the first difference would be right for another window; 0: for none. False when the host has
-// no memory for the reference.
+// Whether all of the row with the first difference would be right for another window; 0: for none. False when the host
+// has no memory for the reference.
 bool check_fits_window(const Problem *problem, const CheckResult *result, int window);
 // Chooses `count` of `size` rows to compare: all of them, or the first, the last, rows on both sides of multiples of 16
 // (the edges of tiles of any size) and random rows. They are sorted, and a row may appear twice.

@@ -109,8 +109,8 @@ typedef struct Stage {
   // stage does every shape.
   const char *(*unsupported)(const Shape *shape);
 
-  // A stage that computes attention with a sliding window has this in the place of launch. Its problems have head_dim 96,
-  // a causal mask and a window.
+  // A stage that computes attention with a sliding window has this in the place of launch. Its problems have head_dim
+  // 96, a causal mask and a window.
   AttentionLaunch *windowed;
 
   // A stage that computes a matrix product has this in the place of launch.

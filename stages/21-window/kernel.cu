@@ -165,8 +165,8 @@ struct Consumer {
     wgmma_commit();
   }
 
-  // Starts O += P V, or O = P V for a tile's first key tile. (Two loops in one group would be less code, but ptxas wants
-  // a fence on each way to a wgmma.)
+  // Starts O += P V, or O = P V for a tile's first key tile. (Two loops in one group would be less code, but ptxas
+  // wants a fence on each way to a wgmma.)
   template <int N> __device__ void output(int accumulate) {
     uint64_t b = from_row(across_rows(shared_address(shared.v[v.slot]), KEYS), v_begin);
     wgmma_fence();
@@ -215,7 +215,8 @@ struct Consumer {
   }
 
   // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
-  // follows it. True if so: then everything older shrinks by `factor`. A row that sees none of the keys keeps its shift.
+  // follows it. True if so: then everything older shrinks by `factor`. A row that sees none of the keys keeps its
+  // shift.
   template <int N> __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -264,8 +265,8 @@ struct Consumer {
     weights<N>();
   }
 
-  // The weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it as
-  // of the accumulator s, so P never leaves the thread.
+  // The weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part of it
+  // as of the accumulator s, so P never leaves the thread.
   template <int N> __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < N / 16; n++)
