@@ -4,9 +4,9 @@
     make windows                                        all points; the rows go to plots/data/21-window/DEVICE.csv
     make build/libwindow.so && python3 plots/windows.py --points=4096/1024 --rounds=10
 
-All in one process and on the same numbers, by the timer of peers.py: after a burn-in the contenders take turns, and the
-L2 cache is overwritten before each run. One whose output is wrong is reported and not timed. The TFLOPS count the scores
-that a window has, 4 * 96 operations each, and no others.
+All in one process and on the same numbers, by the timer of peers.py: after a burn-in the contenders take turns, and
+the L2 cache is overwritten before each run. One whose output is wrong is reported and not timed. The TFLOPS count the
+scores that a window has, 4 * 96 operations each, and no others.
 
 The others are FlexAttention, which Triton compiles and tunes for each point in a minute or so, and FlashAttention-2.
 Both come with PyTorch. FlashAttention-2 and -3 from their own packages (flash_attn, flash_attn_interface) follow, if
@@ -16,6 +16,7 @@ libwindow.so, as of a kernel that is tried.
 import argparse
 import ctypes
 import datetime
+import math
 import os
 import statistics
 import sys
@@ -69,7 +70,7 @@ def difference(problem, output):
             part = slice(first, first + 2048)
             scores = (q[part] @ k.T / HEAD_DIM**0.5).masked_fill_(hidden[part], float("-inf"))
             error = (scores.softmax(-1) @ v - output[batch, head, part]).abs().max().item()
-            most = error if error != error or error > most else most
+            most = error if math.isnan(error) or error > most else most
     return most
 
 
@@ -168,7 +169,8 @@ def enter(contender, problem, where):
         call = contender.prepare(problem)
         error = difference(problem, call())
         if error <= LIMIT:
-            return peers.Entrant(contender.name, call, max(1e-3, min(peers.milliseconds(peers.timed(call)) for _ in range(3))))
+            estimate = min(peers.milliseconds(peers.timed(call)) for _ in range(3))
+            return peers.Entrant(contender.name, call, max(1e-3, estimate))
         print(f"windows.py: {contender.name} is WRONG and not timed at {where}: off by {error:.2g}", file=sys.stderr)
     except (Refused, ImportError, AttributeError, TypeError) as reason:
         print(f"windows.py: {contender.name} is left out at {where}: {reason}", file=sys.stderr)
@@ -180,8 +182,9 @@ def row(name, device, problem, runs, version):
     batch, heads, seqlen, head_dim = problem.q.shape
     measured, median = runs.milliseconds, runs.median()
     clocks = f"{statistics.median(runs.megahertz):.0f},{min(runs.megahertz):.0f}" if runs.megahertz else ","
-    return (f"{name},{device},{now},{batch},{heads},{head_dim},{seqlen},{problem.window},{median:.6f},{min(measured):.6f},"
-            f"{max(measured):.6f},{len(measured)},{problem.flops() / median / 1e9:.3f},{clocks},{version}")
+    return (f"{name},{device},{now},{batch},{heads},{head_dim},{seqlen},{problem.window},{median:.6f},"
+            f"{min(measured):.6f},{max(measured):.6f},{len(measured)},{problem.flops() / median / 1e9:.3f},{clocks},"
+            f"{version}")
 
 
 def measure(contenders, points, rounds):
@@ -190,11 +193,13 @@ def measure(contenders, points, rounds):
     print(f"{'seqlen':>8}{'window':>8}  " + "".join(f"{each.name:>20}" for each in contenders), file=sys.stderr)
     for seqlen, window in points:
         problem = make_problem(seqlen, window)
-        entrants = [each for each in (enter(contender, problem, f"S {seqlen}, W {window}") for contender in contenders) if each]
+        entered = [enter(contender, problem, f"S {seqlen}, W {window}") for contender in contenders]
+        entrants = [each for each in entered if each]
         peers.free_memory()
         found = peers.measure_cold(entrants, rounds) if entrants else {}
-        shown = [f"{problem.flops() / found[each.name].median() / 1e9:.1f}" if each.name in found else "-" for each in contenders]
-        print(f"{seqlen:>8}{window:>8}  " + "".join(f"{each:>20}" for each in shown), file=sys.stderr)
+        speeds = {name: f"{problem.flops() / runs.median() / 1e9:.1f}" for name, runs in found.items()}
+        shown = "".join(f"{speeds.get(each.name, '-'):>20}" for each in contenders)
+        print(f"{seqlen:>8}{window:>8}  {shown}", file=sys.stderr)
         versions = {each.name: each.version() for each in contenders}
         yield from (row(name, device, problem, runs, versions[name]) for name, runs in found.items())
 
@@ -228,7 +233,8 @@ def main():
     rows = [COLUMNS, *measure(contenders, options.points, options.rounds)]
     path = options.csv
     if options.record:
-        name = "".join(c for c in peers.device_columns().split(",")[0].lower().replace(" ", "-") if c.isalnum() or c == "-")
+        device = peers.device_columns().split(",")[0].lower().replace(" ", "-")
+        name = "".join(c for c in device if c.isalnum() or c == "-")
         path = os.path.join(peers.ROOT, "plots", "data", "21-window", f"{name}.csv")
         os.makedirs(os.path.dirname(path), exist_ok=True)
     if path:

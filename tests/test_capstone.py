@@ -55,13 +55,15 @@ WRONG_WINDOWS = (
                     "    int first = max(0, row - problem.window + 1), accumulate = 0;",
                     "    int first = row - problem.window + 1, accumulate = 0;")}),
     (("one tile, and a window as long", "deadlock"),
-     {"kernel_cu": ("    skips = last_key_tile(problem, row) > last_key_tile(problem, tile.row);", "    skips = row % KEYS > 0;")}),
+     {"kernel_cu": ("skips = last_key_tile(problem, row) > last_key_tile(problem, tile.row);",
+                    "skips = row % KEYS > 0;")}),
     (("a short window", "deadlock"),
      {"kernel_cu": ("skips = last_key_tile(problem, row) > last", "skips = last_key_tile(problem, row) < last")}),
     # Key tiles outside the window are computed and masked: right, and slow.
     (("FLOP of the tensor cores",),
      {"kernel_cu": ("{ return max(0, row - problem.window + 1) / KEYS * KEYS; }", "{ return 0; }",
-                    "    int first = max(0, row - problem.window + 1), accumulate = 0;", "    int first = 0, accumulate = 0;")}),
+                    "    int first = max(0, row - problem.window + 1), accumulate = 0;",
+                    "    int first = 0, accumulate = 0;")}),
     (("instructions of a lane for each score",),
      {"kernel_cu": ("    if (EDGE) mask_before<N>();", "    mask_before<N>();")}),
     (("instructions while products",),
@@ -128,7 +130,8 @@ class Capstones(unittest.TestCase):
                     self.assertIn(each, text)
 
     def test_a_window_passes_with_a_block_for_each_tile(self):
-        write_ours("window", self.mine, stage_c=("problem.tiles < sm_count ? problem.tiles : sm_count", "problem.tiles"))
+        write_ours("window", self.mine,
+                   stage_c=("problem.tiles < sm_count ? problem.tiles : sm_count", "problem.tiles"))
         code, text = command("capstone-window", self.mine)
         self.assertEqual(code, 0, text)
 
@@ -136,7 +139,8 @@ class Capstones(unittest.TestCase):
         """Of Q, K and O. V keeps boxes of 32."""
         write_ours("window", self.mine)
         patch = os.path.abspath("tests/capstones/window-two-boxes.patch")
-        done = subprocess.run(["patch", "-s", "-p3", "-i", patch], cwd=os.path.join(self.mine, "capstone-window"), check=False)
+        done = subprocess.run(["patch", "-s", "-p3", "-i", patch], cwd=os.path.join(self.mine, "capstone-window"),
+                              check=False)
         self.assertEqual(done.returncode, 0)
         code, text = command("capstone-window", self.mine)
         self.assertEqual(code, 0, text)

@@ -20,8 +20,8 @@ STEPS = "--step-limit=20000000"
 
 
 class Goal(NamedTuple):
-    """A counter, of which at most `limit` is allowed; or, with at_least, the least share of all warp instructions. Without
-    a counter it is what a score costs: of the instructions that the larger problem has more, a lane's for each score."""
+    """A counter, of which at most `limit` is allowed; or, with at_least, the least share of all warp instructions.
+    Without a counter it is what a score costs: a lane's instructions for each score that the larger problem has more."""
     words: str
     counter: str
     limit: float
@@ -29,8 +29,8 @@ class Goal(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What a capstone computes. `folder`: of its template. `runs`: (options, what is special about them). `counted`: the
-    options of the run whose counters are compared with the goals; `more`: those of the larger problem, which has
+    """What a capstone computes. `folder`: of its template. `runs`: (options, what is special about them). `counted`:
+    the options of the run whose counters are compared with the goals; `more`: those of the larger problem, which has
     `scores` more scores. `gpu`: those of the run that is timed."""
     folder: str
     runs: tuple
@@ -92,7 +92,8 @@ WINDOW = Kind(
           ("--seqlen=513 --window=64 --input=outliers --schedule=3", "one query in the last tile, and a short window"),
           ("--seqlen=1100 --heads=1 --window=333 --input=waves --schedule=4", "more key tiles than a ring has slots"),
           ("--batch=2 --heads=5 --seqlen=130 --window=70 --input=negative", "more tiles than SMs, and negative scores"),
-          ("--seqlen=900 --heads=1 --window=447 --input=cliff --schedule=5", "keys before the window have large scores")),
+          ("--seqlen=900 --heads=1 --window=447 --input=cliff --schedule=5",
+           "keys before the window have large scores")),
     counted="--seqlen=2048 --window=512 --heads=1",
     more="--seqlen=2048 --window=1024 --heads=1",
     scores=seen(2048, 1024) - seen(2048, 512),
@@ -166,8 +167,8 @@ def judge(capstone, trouble):
     for options, words in kind.runs:
         text, code = workshop.run([STEPS, *options.split()])
         if code:
-            return False, [f"{workshop.program} --device=emulator {options}".rstrip(), *([f"({words})"] if words else []),
-                           *trouble(capstone.in_my_words(text))]
+            shown = [f"{workshop.program} --device=emulator {options}".rstrip(), f"({words})"]
+            return False, [*shown[:2 if words else 1], *trouble(capstone.in_my_words(text))]
     said = [f"right in {len(kind.runs)} runs on the emulator, without a hazard"]
     counted = counters(workshop, kind.counted)
     more = counters(workshop, kind.more) if kind.more else {}
