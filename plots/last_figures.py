@@ -180,4 +180,47 @@ def late_dk():
     return picture
 
 
-FIGURES = stale_max, byte_transpose, two_passes, two_barriers, ds_ring, late_dk
+# ---- lesson 21 ----
+
+def kind_of_piece(row, key, size, window):
+    """Of `size` queries from `row` on and as many keys from `key` on: its colour, None where no query sees a key."""
+    first, last = row - window + 1, row + size - 1  # the first key that any of them sees, and the last
+    if key > last or key + size - 1 < first:
+        return None
+    return ORANGE if key + size - 1 > row else AMBER if key < last - window + 1 else SKY
+
+
+def window():
+    length, window_size, size, unit = 640, 256, 64, 27
+    picture = Picture("window", 398, "Which pieces of S a window needs",
+                      "S of 640 queries and keys, W = 256; a piece is 64 x 64, a key tile 128 wide")
+    left, top = 178, 106
+    def at(row, key):
+        return left + key * unit / size, top + row * unit / size
+    for row in range(0, length, size):
+        for key in range(0, length, size):
+            colour = kind_of_piece(row, key, size, window_size)
+            picture.box(*at(row, key), unit - 1, unit - 1, colour or "")
+        x, y = at(row, 0)
+        picture.text(x - 10, y + 19, f"{row}-{row + size - 1}", 13, "end", "grey")
+        picture.text(left - 150, y + 19, f"consumer {row // size % 2}", 13)
+    for edge in range(0, length + 1, 128):
+        picture.line(at(0, edge), at(length, edge), width=2)
+        picture.line(at(edge, 0), at(edge, length), width=2)
+        picture.text(at(0, edge)[0], top - 8, str(edge), 13, "middle", "grey")
+    picture.line(at(0, 0), at(length, length), width=1.5)
+    picture.line(at(window_size, 0), at(length, length - window_size), width=1.5)
+    for i, (colour, words) in enumerate(((ORANGE, "diagonal: mask the keys\nafter the query"),
+                                         (SKY, "inside: no mask"),
+                                         (AMBER, "edge: mask the keys\nbefore the window"),
+                                         ("", "skipped"))):
+        picture.box(490, 120 + 62 * i, 20, 20, colour)
+        for j, line in enumerate(words.split("\n")):
+            picture.text(522, 135 + 62 * i + 19 * j, line, 15)
+    picture.text(490, 358, "From query 256 on a consumer has", 15)
+    picture.text(490, 377, "five pieces: two tiles and a half.", 15)
+    picture.text(left + 5 * unit, 82, "keys", 14, "middle")
+    return picture
+
+
+FIGURES = stale_max, byte_transpose, two_passes, two_barriers, ds_ring, late_dk, window

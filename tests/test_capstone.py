@@ -23,18 +23,54 @@ def command(word, mine):
 
 
 def write_ours(name, mine, **changes):
-    """Our stage as the learner's files. changes: FILE=(OLD, NEW), where _ stands for the dot in FILE."""
+    """Our stage as the learner's files. changes: FILE=(OLD, NEW, ...), where _ stands for the dot in FILE."""
     folder = os.path.join(mine, f"capstone-{name}")
     os.makedirs(folder)
     for path in glob.glob(f"stages/{capstone.CAPSTONES[name].stage}/*.[ch]*"):
         with open(path, encoding="utf-8") as file:
             text = file.read().replace('"../20-gemm/', f'"{os.getcwd()}/stages/20-gemm/')
-        for where, (old, new) in changes.items():
+        for where, pairs in changes.items():
             if where == os.path.basename(path).replace(".", "_"):
-                assert text.count(old) == 1, f"{old} in {path}"
-                text = text.replace(old, new)
+                for old, new in zip(pairs[::2], pairs[1::2]):
+                    assert text.count(old) == 1, f"{old} in {path}"
+                    text = text.replace(old, new)
         with open(os.path.join(folder, os.path.basename(path)), "w", encoding="utf-8") as file:
             file.write(text)
+
+
+# Wrong kernels for `window`, as learners write them: what the judge must say of each, and the change.
+WRONG_WINDOWS = (
+    # A window of W means W keys with the query's own: the first runs, whose windows hide nothing, do not show it.
+    (("a window of one key: O is V", "right for a window of 2: the query sees a key too many"),
+     {"kernel_cu": ("if (i / 4 * 8 + i % 2 <= hidden", "if (i / 4 * 8 + i % 2 < hidden")}),
+    (("a window of one key: O is V", "got NaN"),
+     {"kernel_cu": ("if (i / 4 * 8 + i % 2 <= hidden", "if (i / 4 * 8 + i % 2 <= hidden + 1")}),
+    # The window's edge crosses two key tiles, and a tile that the first query sees in full has no mask.
+    (("the query sees a key too many",),
+     {"kernel_cu": ("return first >= row + WARPGROUP_ROWS - problem.window;", "return first > row - problem.window;")}),
+    # A window that begins before the first key: keys with negative numbers arrive as zeros, and count.
+    (("one tile, and a window as long", "differ"),
+     {"kernel_cu": ("{ return max(0, row - problem.window + 1) / KEYS * KEYS; }",
+                    "{ return (row - problem.window + 1 - KEYS + 1) / KEYS * KEYS; }",
+                    "    int first = max(0, row - problem.window + 1), accumulate = 0;",
+                    "    int first = row - problem.window + 1, accumulate = 0;")}),
+    (("one tile, and a window as long", "deadlock"),
+     {"kernel_cu": ("skips = last_key_tile(problem, row) > last_key_tile(problem, tile.row);",
+                    "skips = row % KEYS > 0;")}),
+    (("a short window", "deadlock"),
+     {"kernel_cu": ("skips = last_key_tile(problem, row) > last", "skips = last_key_tile(problem, row) < last")}),
+    # Key tiles outside the window are computed and masked: right, and slow.
+    (("FLOP of the tensor cores",),
+     {"kernel_cu": ("{ return max(0, row - problem.window + 1) / KEYS * KEYS; }", "{ return 0; }",
+                    "    int first = max(0, row - problem.window + 1), accumulate = 0;",
+                    "    int first = 0, accumulate = 0;")}),
+    (("instructions of a lane for each score",),
+     {"kernel_cu": ("    if (EDGE) mask_before<N>();", "    mask_before<N>();")}),
+    (("instructions while products",),
+     {"kernel_cu": ("    wgmma_wait<1>();\n    wgmma_results(s);\n    release(k, shared.k_empty);\n    if (EDGE)",
+                    "    wgmma_wait<0>();\n    wgmma_results(s);\n    release(k, shared.k_empty);\n    if (EDGE)")}),
+    (("a short window", "deadlock"), {"tiles_h": ("SLOTS = 3 };", "SLOTS = 1 };")}),
+    (("overwrite in flight",), {"kernel_cu": ("      tma_store_wait_read<0>();\n", "")}))
 
 
 class Capstones(unittest.TestCase):
@@ -83,12 +119,47 @@ class Capstones(unittest.TestCase):
                 self.assertEqual(code, 1, text)
                 self.assertIn(line, text)
 
+    def test_wrong_windows_fail_with_their_cause(self):
+        for number, (words, changes) in enumerate(WRONG_WINDOWS):
+            with self.subTest(words=words):
+                mine = os.path.join(self.mine, str(number))
+                write_ours("window", mine, **changes)
+                code, text = command("capstone-window", mine)
+                self.assertEqual(code, 1, text)
+                for each in words:
+                    self.assertIn(each, text)
+
+    def test_a_window_passes_with_a_block_for_each_tile(self):
+        write_ours("window", self.mine,
+                   stage_c=("problem.tiles < sm_count ? problem.tiles : sm_count", "problem.tiles"))
+        code, text = command("capstone-window", self.mine)
+        self.assertEqual(code, 0, text)
+
+    def test_a_window_passes_with_boxes_of_64_and_32_columns(self):
+        """Of Q, K and O. V keeps boxes of 32."""
+        write_ours("window", self.mine)
+        patch = os.path.abspath("tests/capstones/window-two-boxes.patch")
+        done = subprocess.run(["patch", "-s", "-p3", "-i", patch], cwd=os.path.join(self.mine, "capstone-window"),
+                              check=False)
+        self.assertEqual(done.returncode, 0)
+        code, text = command("capstone-window", self.mine)
+        self.assertEqual(code, 0, text)
+
+    def test_specifications_name_their_goals(self):
+        for name, each in capstone.CAPSTONES.items():
+            with open(f"common/course/capstones/{name}.md", encoding="utf-8") as file:
+                text = file.read()
+            for goal in each.kind.goals if name == "window" else each.goals if name == "gemm" else ():
+                if goal.limit and not (goal.at_least and goal.limit == 0.5):  # "half"
+                    shown = f"{100 * goal.limit:.0f} %" if goal.at_least else f"{goal.limit:,}"
+                    self.assertIn(shown, text, f"{name}: {goal.words}")
+
     def test_name_what_there_is(self):
         for word in ("capstone-none", "try-gemm", "hint-multicast"):
             code, text = command(word, self.mine)
             self.assertEqual((code, text.count("\n")), (2, 1), text)
-            self.assertIn("capstones are gemm, multicast", text)
-        for word, name in (("try-20", "gemm"), ("grade-20", "gemm"), ("hint-20b", "multicast")):
+            self.assertIn("capstones are gemm, multicast, window", text)
+        for word, name in (("try-20", "gemm"), ("grade-20", "gemm"), ("hint-20b", "multicast"), ("try-21", "window")):
             code, text = command(word, self.mine)
             self.assertEqual((code, text.count("\n")), (2, 1), text)
             self.assertIn(f"make capstone-{name}", text)

@@ -163,7 +163,8 @@ class Attempts(unittest.TestCase):
             def explain(report, run):
                 shown = course.squeezed(" ".join(course.first(course.trouble(report))))
                 return [] if all(words in shown for words in says) else diagnosis(report, run)
-            verdict = course.judge(task, workshop, quick="it does not build" not in says, passes=not says, explain=explain)
+            verdict = course.judge(task, workshop, quick="it does not build" not in attempt.all("Says"),
+                                   passes=not says, explain=explain)
             shutil.rmtree(workshop.folder)
             return verdict
         for (_, attempt), (passed, lines) in all_at_once(judged, self.attempts):

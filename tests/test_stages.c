@@ -38,8 +38,8 @@ static bool has_option(const char *stage, const char *name) {
   return result;
 }
 
-// An attention kernel has a sequence.
-static bool is_attention(const char *stage) { return has_option(stage, "seqlen"); }
+// An attention kernel has a sequence. One with a window has other shapes: tests/test_window.c.
+static bool is_attention(const char *stage) { return has_option(stage, "seqlen") && !has_option(stage, "window"); }
 
 static void (*attention_body)(const char *stage);
 

@@ -11,6 +11,7 @@ stage=$(ls -d stages/"$1"-*) || exit 1
 pass_of() {
   if grep -qs '[.]backward = true' "$1/stage.c"; then echo 'the backward pass'
   elif grep -qs '[.]gemm =' "$1/stage.c"; then echo 'the matrix products'
+  elif grep -qs '[.]windowed =' "$1/stage.c"; then echo 'attention with a window'
   else echo 'the forward pass'; fi
 }
 pass=$(pass_of "$stage")

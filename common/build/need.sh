@@ -14,8 +14,8 @@ need_writable() {
   done
 }
 
-# Whether a stage is an attention kernel: others have a problem of their own, and no option for its shape.
-is_attention() { "$1" --help | grep -q '^  --seqlen='; }
+# Whether a stage is an attention kernel of the ladder: others have a problem of their own, with other options.
+is_attention() { "$1" --help | grep -q '^  --seqlen=' && ! "$1" --help | grep -q '^  --window='; }
 
 # need_gpu STAGE: the stage's program says whether there is a GPU that it runs on, and why not.
 need_gpu() {

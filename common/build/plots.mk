@@ -16,6 +16,11 @@ PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) 
   $(wildcard plots/trace-*.svg) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
+# Stage 21 for plots/windows.py, which calls it inside PyTorch.
+$(BUILD)/libwindow.so: $(call objects,plots/windowed.c stages/21-window/*.c) $(BUILD)/stages/21-window/embed.o $(LIBRARY)
+	$(call say,LD $@)
+	$Q$(CC) $(ALL_CFLAGS) -shared $^ $(LIBS) -o $@
+
 define DRAW
 $(call say,PLOT $@)
 $Qgnuplot -c $(filter %.gp,$<) $(filter %.csv,$^) $(@:.svg=)

@@ -10,44 +10,111 @@ import glob
 import os
 import re
 import shutil
+from typing import NamedTuple
 
 from learner import MINE, Wrong, indented, note_passed, passed_as, state_of
-from workshop import Workshop, make, run
+from workshop import Workshop, make, number_of, run
 
 TEMPLATES = "common/course/capstones"
 STAGE = "99-capstone"  # of the workshop
 STEPS = "--step-limit=20000000"
 
+
+class Goal(NamedTuple):
+    """A counter, of which at most `limit` is allowed; or, with at_least, the least share of all warp instructions.
+    Without a counter it is what a score costs: a lane's instructions for each score that the larger problem has more."""
+    words: str
+    counter: str
+    limit: float
+    at_least: bool = False
+
+
+class Kind(NamedTuple):
+    """What a capstone computes. `folder`: of its template. `runs`: (options, what is special about them). `counted`:
+    the options of the run whose counters are compared with the goals; `more`: those of the larger problem, which has
+    `scores` more scores. `gpu`: those of the run that is timed."""
+    folder: str
+    runs: tuple
+    counted: str
+    goals: tuple
+    gpu: tuple
+    more: str = ""
+    scores: int = 0
+
+
+ALL = "smsp__inst_executed.sum"
+ASYNCHRONOUS = (
+    Goal("loads of global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 0),
+    Goal("stores to global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 0),
+    Goal("cp.async of threads", "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access.sum", 0),
+    Goal("bank conflicts of loads", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 0),
+    Goal("bank conflicts of stores", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", 0))
+
+
+def overlap(products, loads):
+    """The least shares of all warp instructions."""
+    return (Goal("instructions while products of the warp run", "inst_under_wgmma", products, True),
+            Goal("instructions while loads are under way", "inst_under_load", loads, True))
+
+
 # One tile, several, ragged ones, one element; each kind of inputs; each schedule. And more slots than a ring has.
-RUNS = ("--m=128 --n=256 --k=64", "", "--m=1 --n=8 --k=8", "--m=129 --n=264 --k=72 --schedule=1",
+PRODUCT = Kind(
+    folder="",
+    runs=tuple((options, "") for options in (
+        "--m=128 --n=256 --k=64", "", "--m=1 --n=8 --k=8", "--m=129 --n=264 --k=72 --schedule=1",
         "--size=512 --input=identity --schedule=2", "--m=700 --n=520 --k=328 --input=mean --schedule=3",
         "--m=64 --n=1024 --k=1024 --input=ones --schedule=4", "--m=1100 --n=40 --k=640 --input=outliers",
-        "--m=256 --n=2048 --k=136 --input=arange")
+        "--m=256 --n=2048 --k=136 --input=arange")),
+    counted="--size=1024",
+    goals=(*ASYNCHRONOUS,
+           Goal("FLOP of the tensor cores", "tensor_flops", 2 * 1024**3),
+           Goal("instructions of the tensor cores", "inst_tensor", 2 * 1024**3 // (2 * 64 * 128 * 16 // 4)),
+           Goal("special functions", "inst_mufu", 2000),
+           Goal("warp instructions", ALL, 700000)),
+    gpu=("--size=4096",))
 
-# The options of the run whose counters are compared with the goals; and each goal: its name, the counter, the most
-# that it may show.
-COUNTED = "--size=1024"
-GOALS = (("loads of global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 0),
-         ("stores to global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 0),
-         ("cp.async of threads", "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access.sum", 0),
-         ("FLOP of the tensor cores", "tensor_flops", 2 * 1024**3),
-         ("instructions of the tensor cores", "inst_tensor", 2 * 1024**3 // (2 * 64 * 128 * 16 // 4)),
-         ("bank conflicts of loads", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 0),
-         ("bank conflicts of stores", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", 0),
-         ("special functions", "inst_mufu", 2000),
-         ("warp instructions", "smsp__inst_executed.sum", 700000))
 
-# Goals of overlap: the name, the counter, and the least share of all warp instructions that it must show.
-OVERLAP = (("instructions while products of the warp run", "inst_under_wgmma", 0.5),
-           ("instructions while loads are under way", "inst_under_load", 0.8))
+def seen(seqlen, window):
+    """How many scores a head has, if each query sees the last `window` keys up to its own."""
+    return window * (window + 1) // 2 + (seqlen - window) * window
+
+
+# The run's key tiles, if each 64 queries have whole tiles of 128 keys: 64 queries x 128 keys x 4 * 96 operations.
+WINDOW_TILES = 2 * (1 + 2 + 3 + 4) + 24 * 5
+WINDOW = Kind(
+    folder="window",
+    runs=(("--seqlen=128 --window=128 --heads=1", "one tile, and a window as long"),
+          ("--seqlen=300 --window=5000", "a window longer than the sequence: a causal mask alone"),
+          ("--seqlen=256 --window=1 --heads=1", "a window of one key: O is V"),
+          ("--seqlen=640 --window=128 --heads=1 --schedule=1", "a window as long as a tile"),
+          ("--seqlen=1 --window=1", "a single query"),
+          ("", "a window that begins inside a tile"),
+          ("--seqlen=700 --window=201 --heads=1 --input=large --schedule=2", "maxima that grow by far"),
+          ("--seqlen=513 --window=64 --input=outliers --schedule=3", "one query in the last tile, and a short window"),
+          ("--seqlen=1100 --heads=1 --window=333 --input=waves --schedule=4", "more key tiles than a ring has slots"),
+          ("--batch=2 --heads=5 --seqlen=130 --window=70 --input=negative", "more tiles than SMs, and negative scores"),
+          ("--seqlen=900 --heads=1 --window=447 --input=cliff --schedule=5",
+           "keys before the window have large scores")),
+    counted="--seqlen=2048 --window=512 --heads=1",
+    more="--seqlen=2048 --window=1024 --heads=1",
+    scores=seen(2048, 1024) - seen(2048, 512),
+    goals=(*ASYNCHRONOUS,
+           Goal("FLOP of the tensor cores", "tensor_flops", WINDOW_TILES * 64 * 128 * 4 * 96),
+           Goal("instructions of the tensor cores", "inst_tensor", WINDOW_TILES * 128 * 4 * 96 // (2 * 64 * 16 // 4)),
+           Goal("special functions", "inst_mufu", 37000),
+           Goal("bytes that TMA reads from global memory", "bulk_global_read_bytes",
+                2 * 96 * (2048 + 2 * 128 * WINDOW_TILES // 2)),
+           Goal("instructions of a lane for each score inside the window", "", 8.5),
+           *overlap(0.4, 0.8)),
+    gpu=("--seqlen=4096", "--window=1024"))
 
 
 class Capstone:
-    """`stage` is ours; `read`, how many bytes TMA may read from global memory; `speed`, of cuBLAS's, is asked of a GPU."""
+    """`stage` is ours. `speed` is asked of a GPU: of cuBLAS's speed, or of our stage's where there is no cuBLAS."""
 
-    def __init__(self, name, title, stage, read, speed):
-        self.name, self.title, self.stage, self.speed = name, title, stage, speed
-        self.goals = (*GOALS, ("bytes that TMA reads from global memory", "bulk_global_read_bytes", read))
+    def __init__(self, name, title, stage, kind, speed, goals=()):
+        self.name, self.title, self.stage, self.kind, self.speed = name, title, stage, kind, speed
+        self.goals = (*kind.goals, *goals)
         self.folder = os.path.join(MINE, f"capstone-{name}")
 
     def files(self):
@@ -60,7 +127,7 @@ class Capstone:
     def begin(self):
         os.makedirs(self.folder)
         for name in ("kernel.cu", "stage.c", "tiles.h"):
-            shutil.copy(os.path.join(TEMPLATES, name), self.folder)
+            shutil.copy(os.path.join(TEMPLATES, self.kind.folder, name), self.folder)
         shutil.copy(os.path.join(TEMPLATES, f"{self.name}.md"), os.path.join(self.folder, "README.md"))
 
     def workshop(self):
@@ -73,9 +140,16 @@ class Capstone:
         return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(f"stage-{STAGE.split('-', maxsplit=1)[0]}", self.name)
 
 
+def read(limit):
+    """Of a product the goals that depend on the stage, and those of overlap."""
+    return Goal("bytes that TMA reads from global memory", "bulk_global_read_bytes", limit), *overlap(0.5, 0.8)
+
+
 CAPSTONES = {capstone.name: capstone for capstone in (
-    Capstone("gemm", "a warp-specialised matrix product", "20-gemm", 2 * 1024**3 * 3 // 256, 0.9),
-    Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", 2 * 1024**3 // 128, 0.9))}
+    Capstone("gemm", "a warp-specialised matrix product", "20-gemm", PRODUCT, 0.9, read(2 * 1024**3 * 3 // 256)),
+    Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", PRODUCT, 0.9,
+             read(2 * 1024**3 // 128)),
+    Capstone("window", "attention with head dimension 96 and a sliding window", "21-window", WINDOW, 0.7))}
 
 
 def name_of(stage):
@@ -87,50 +161,74 @@ def name_of(stage):
 
 def judge(capstone, trouble):
     """Builds and runs it: (whether it passed, the lines that say why or why not). `trouble` shortens a report."""
-    workshop = capstone.workshop()
+    workshop, kind = capstone.workshop(), capstone.kind
     text, built = workshop.build()
     if not built:
         return False, ["it does not build:", *capstone.in_my_words(text).splitlines()[:12]]
-    for options in RUNS:
+    for options, words in kind.runs:
         text, code = workshop.run([STEPS, *options.split()])
         if code:
-            return False, [f"{workshop.program} --device=emulator {options}".rstrip(), *trouble(capstone.in_my_words(text))]
-    said = [f"right in {len(RUNS)} runs on the emulator, without a hazard"]
-    counted = counters(workshop)
-    for words, counter, limit in capstone.goals:
-        line = f"{words}: {int(counted[counter]):,} ({COUNTED}; the goal is at most {limit:,})"
-        if int(counted[counter]) > limit:
-            return False, [line]
-        said.append(line)
-    for words, counter, least in OVERLAP:
-        share = int(counted[counter]) / int(counted["smsp__inst_executed.sum"])
-        line = f"{words}: {100 * share:.0f} % ({COUNTED}; the goal is at least {100 * least:.0f} %)"
-        if share < least:
+            shown = [f"{workshop.program} --device=emulator {options}".rstrip(), f"({words})"]
+            return False, [*shown[:2 if words else 1], *trouble(capstone.in_my_words(text))]
+    said = [f"right in {len(kind.runs)} runs on the emulator, without a hazard"]
+    counted = counters(workshop, kind.counted)
+    more = counters(workshop, kind.more) if kind.more else {}
+    for goal in capstone.goals:
+        line, reached = compare(kind, goal, counted, more)
+        if not reached:
             return False, [line]
         said.append(line)
     return on_the_gpu(capstone, workshop, said, trouble)
 
 
-def counters(workshop):
+def compare(kind, goal, counted, more):
+    """A line about a goal, and whether it is reached."""
+    asked = "at least" if goal.at_least else "at most"
+    if goal.at_least:
+        value = int(counted[goal.counter]) / int(counted[ALL])
+        shown, limit = f"{100 * value:.0f} %", f"{100 * goal.limit:.0f} %"
+    elif goal.counter:
+        value = int(counted[goal.counter])
+        shown, limit = f"{value:,}", f"{goal.limit:,}"
+    else:
+        value = 32 * (int(more[ALL]) - int(counted[ALL])) / kind.scores
+        shown, limit = f"{value:.2f}", f"{goal.limit}"
+    options = kind.counted if goal.counter else f"{kind.more} against {kind.counted}"
+    reached = value >= goal.limit if goal.at_least else value <= goal.limit
+    return f"{goal.words}: {shown} ({options}; the goal is {asked} {limit})", reached
+
+
+def counters(workshop, options):
     """All counters of one run, by name."""
-    text, _ = workshop.run(["--hazards=off", "--counters-csv=-", COUNTED])
+    text, _ = workshop.run(["--hazards=off", "--counters-csv=-", *options.split()])
     rows = [line.split(",") for line in text.splitlines() if line.count(",") > 20]
     return dict(zip(*rows))
 
 
+def times(text):
+    """The row of CSV that a program prints, by column."""
+    return dict(zip(*[line.split(",") for line in text.splitlines() if line.count(",") > 5]))
+
+
 def on_the_gpu(capstone, workshop, said, trouble):
-    """Where there is a GPU: right there, too, and nearly as fast as cuBLAS."""
-    text, code = run(workshop.program, ["--device=gpu", "--csv=-", "--size=4096"])
+    """Where there is a GPU: right there, too, and nearly as fast as cuBLAS, or as our own stage."""
+    options = ["--device=gpu", "--csv=-", *capstone.kind.gpu]
+    text, code = run(workshop.program, options)
     if code == 3:
         return True, said
+    shown = " ".join(capstone.kind.gpu)
     if code:
-        return False, [f"{workshop.program} --device=gpu --size=4096", *trouble(capstone.in_my_words(text))]
-    rows = [line.split(",") for line in text.splitlines() if line.count(",") > 5]
-    times = dict(zip(*rows))
-    if not times["cublas_median_ms"]:
-        return True, [*said, f"on the GPU {times['tflops']} TFLOPS; there is no cuBLAS to compare with"]
-    speed = float(times["cublas_median_ms"]) / float(times["median_ms"])
-    line = f"on the GPU {speed:.2f} times as fast as cuBLAS (--size=4096; the goal is at least {capstone.speed})"
+        return False, [f"{workshop.program} --device=gpu {shown}", *trouble(capstone.in_my_words(text))]
+    row = times(text)
+    if "cublas_median_ms" in row:
+        peer, other = "cuBLAS", row["cublas_median_ms"]
+    else:
+        peer, program = "our own", f"stage-{number_of(capstone.stage)}"
+        other = times(run(program, options)[0])["median_ms"] if not make([program]).returncode else ""
+    if not other:
+        return True, [*said, f"on the GPU {row['tflops']} TFLOPS; there is no {peer} to compare with"]
+    speed = float(other) / float(row["median_ms"])
+    line = f"on the GPU {speed:.2f} times as fast as {peer} ({shown}; the goal is at least {capstone.speed})"
     return (True, [*said, line]) if speed >= capstone.speed else (False, [line])
 
 

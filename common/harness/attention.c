@@ -66,6 +66,7 @@ static bool upload_problem(const Session *session, const Problem *problem, Run *
       .attention =
           {
               .shape = problem->shape,
+              .window = problem->window,
               .scale = (float)problem_scale(&problem->shape),
               .module = session->module,
               .deterministic = session->options.deterministic,
@@ -91,7 +92,7 @@ static void free_tensors(const Session *session, const Run *run) {
 
 static bool launch_attention(Device *device, void *context) {
   Run *run = context;
-  return run->stage->launch(device, &run->attention);
+  return (run->stage->windowed ? run->stage->windowed : run->stage->launch)(device, &run->attention);
 }
 
 // The forward pass before a backward one. The report counts the backward pass alone.
@@ -128,18 +129,38 @@ static bool check_counter(const Session *session, const Run *run) {
   return left == 0;
 }
 
+static double flops_of(const Session *session, const Problem *problem) {
+  if (problem->window) return problem_windowed_flops(&problem->shape, problem->window);
+  return (session->stage->backward ? problem_backward_flops : problem_flops)(&problem->shape);
+}
+
+// A row of CSV. Scripts know one of the ladder by its columns, so one with a window has another order.
+static bool append_time(const Session *session, const Problem *problem, const Timing *timing, double flops,
+                        char error[ERROR_SIZE]) {
+  const char *path = session->options.csv;
+  const DeviceInfo *device = device_info(session->device);
+  const Shape *shape = &problem->shape;
+  char row[200];
+  if (!problem->window) return csv_append(path, session->stage, device, shape, timing, flops, error);
+  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%.6f,%.6f,%.6f,%d,%.3f", shape->batch, shape->heads, shape->head_dim,
+           shape->seqlen, problem->window, timing->median, timing->min, timing->max, timing->repeats,
+           flops / timing->median * 1e-9);
+  return csv_append_rows(path, session->stage, device,
+                         "batch,heads,head_dim,seqlen,window,median_ms,min_ms,max_ms,repeats,tflops",
+                         (const char *const[]){row}, 1, error);
+}
+
 // Times a kernel whose result is right: the time of a wrong kernel means nothing.
 static int time_and_record(const Session *session, const Problem *problem, Run *run) {
   const Options *options = &session->options;
-  double flops = (run->stage->backward ? problem_backward_flops : problem_flops)(&problem->shape);
+  double flops = flops_of(session, problem);
   Timing timing;
   char error[ERROR_SIZE];
   if (!timing_measure(session->device, launch_attention, run, (int)options->repeat, &timing))
     return session_fail_device(session);
   report_timing(session->out, &timing, flops);
   report_recorded(session->out, session->stage, &problem->shape, &timing, flops);
-  if (options->csv &&
-      !csv_append(options->csv, session->stage, device_info(session->device), &problem->shape, &timing, flops, error))
+  if (options->csv && !append_time(session, problem, &timing, flops, error))
     return session_fail(session, EXIT_USAGE, "%s", error);
   return EXIT_RIGHT;
 }
@@ -165,7 +186,7 @@ static int launch_and_check(const Session *session, const Problem *problem, Run 
   report_counters(out, session->device);
   if (session->options.counters) report_line_counters(out, session->device);
   if (!check_all_right(results, count) || !zero || hazards) return EXIT_WRONG;
-  if (session->options.counters_csv) return session_record_counters(session, &problem->shape);
+  if (session->options.counters_csv) return session_record_counters(session, problem->window ? NULL : &problem->shape);
   int code = session->options.repeat ? time_and_record(session, problem, run) : EXIT_RIGHT;
   return code == EXIT_RIGHT && session->options.trace ? trace_run(session, launch_attention, run) : code;
 }
@@ -182,6 +203,7 @@ static int run_problem(const Session *session, const Problem *problem) {
 static bool create_problem(const Session *session, const Shape *shape, Problem *problem) {
   const Options *options = &session->options;
   if (!problem_create(problem, shape, options->input, options->seed)) return false;
+  if (options->windowed) problem->window = (int)options->window;
   if (options->lse && !problem_add_lse(problem)) return false;
   if (session->stage->backward && !problem_add_gradients(problem, options->input, options->seed)) return false;
   if (session->stage->inputs == INPUTS_F16) return true;

@@ -199,6 +199,20 @@ bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, Ch
   return !check.out_of_memory;
 }
 
+bool check_fits_window(const Problem *problem, const CheckResult *result, int window) {
+  size_t columns = (size_t)check_columns(problem, result->output), first = result->differences[0].index / columns;
+  size_t seqlen = (size_t)problem->shape.seqlen;
+  double expected[MAX_HEAD_DIM];
+  ReferenceHead head;
+  CheckResult row = {.output = result->output};
+  if (!reference_open(&head, problem, first / seqlen)) return false;
+  head.window = window;
+  double limit = expect_row(&head, result->output, (int)(first % seqlen), expected);
+  compare_row(problem, first * columns, expected, limit, &row);
+  reference_close(&head);
+  return row.wrong == 0;
+}
+
 bool check_is_right(const CheckResult *result) {
   return result->compared > 0 && result->wrong == 0 && result->not_finite == 0;
 }

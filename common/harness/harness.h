@@ -62,6 +62,8 @@ typedef struct Options {
   int device;  // DeviceKind
   uint64_t batch, heads, seqlen;
   int head_dim;            // 0: 64, 1: 128
+  bool windowed;           // the stage has a window: head_dim is 96, and causal is set
+  uint64_t window;         // of such a stage
   uint64_t m, n, k, size;  // of a matrix product; size: for those of m, n and k that are not given
   bool causal;
   bool lse;
@@ -90,6 +92,7 @@ typedef enum OptionIndex {
   OPTION_SEQLEN,
   OPTION_HEAD_DIM,
   OPTION_CAUSAL,
+  OPTION_WINDOW,
   OPTION_M,
   OPTION_N,
   OPTION_K,
@@ -138,6 +141,7 @@ typedef enum Tensor { TENSOR_Q, TENSOR_K, TENSOR_V, TENSORS, TENSOR_D_O = TENSOR
 typedef struct Problem {
   Shape shape;
   StageInputs inputs;  // what the kernel reads
+  int window;          // as in Attention
   size_t heads;        // batch * heads
   size_t elements;     // of each tensor
   Half *q, *k, *v;
@@ -168,6 +172,8 @@ double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
 // five products: 2.5 times as many. Those that a kernel computes twice count once.
 double problem_flops(const Shape *shape);
 double problem_backward_flops(const Shape *shape);
+// With a window: exactly 4 B H D for each query and key that it sees.
+double problem_windowed_flops(const Shape *shape, int window);
 
 // ---- quantise.c ----
 
@@ -222,6 +228,7 @@ typedef struct ReferenceHead {
   StageInputs inputs;
   int seqlen, head_dim;
   bool causal;
+  int window;          // 0: none
   double scale;        // of a product of a query and a key, to make it a score
   double value_scale;  // of an output
   double *q, *k, *v;
@@ -316,6 +323,9 @@ bool check_output(const Problem *problem, OutputTensor output, uint64_t seed, Ch
 int check_problem(const Problem *problem, uint64_t seed, CheckResult results[OUTPUTS]);
 bool check_is_right(const CheckResult *result);
 bool check_all_right(const CheckResult *results, int count);
+// Whether all of the row with the first difference would be right for another window; 0: for none. False when the host
+// has no memory for the reference.
+bool check_fits_window(const Problem *problem, const CheckResult *result, int window);
 // Chooses `count` of `size` rows to compare: all of them, or the first, the last, rows on both sides of multiples of 16
 // (the edges of tiles of any size) and random rows. They are sorted, and a row may appear twice.
 void check_choose_rows(int *rows, int count, int size, uint64_t seed);

@@ -27,11 +27,15 @@ static const OptionSpec specs[OPTION_COUNT] = {
                       65536},
     [OPTION_HEADS] = {"heads", "N", "heads of each batch (default: 32 on a GPU, 2 on the emulator)", TYPE_NUMBER,
                       FIELD(heads), 1, 65536},
-    [OPTION_SEQLEN] = {"seqlen", "N", "queries and keys of each head (default: 4096 on a GPU, 128 on the emulator)",
-                       TYPE_NUMBER, FIELD(seqlen), 1, 1 << 20},
+    [OPTION_SEQLEN] =
+        {"seqlen", "N",
+         "queries and keys of each head (default: 4096 on a GPU; on the emulator 128, or 300 with a window)",
+         TYPE_NUMBER, FIELD(seqlen), 1, 1 << 20},
     [OPTION_HEAD_DIM] = {"head-dim", "64|128", "elements of each query, key and value (default: 64)", TYPE_CHOICE,
                          FIELD(head_dim), 0, 0},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
+    [OPTION_WINDOW] = {"window", "N", "how many keys a query sees: the last N up to its own (default: 1024 or 100)",
+                       TYPE_NUMBER, FIELD(window), 1, 1 << 30},
     [OPTION_M] = {"m", "N", "rows of A and of C (default: 4096 on a GPU, 384 on the emulator)", TYPE_NUMBER, FIELD(m),
                   1, 1 << 20},
     [OPTION_N] = {"n", "N", "rows of B and columns of C, a multiple of 8 (default: 4096 or 512)", TYPE_NUMBER, FIELD(n),
@@ -122,11 +126,14 @@ static const char *nearer(const char *name, const char *candidate, const char *b
 }
 
 // Why the stage does not have the option; NULL when it has it. Attention kernels and matrix products have options for
-// their shapes. Only e4m3 kernels have those for the scales, only some that for the log-sum-exp, and only the backward
-// pass a fixed order.
+// their shapes; with a window some of these are fixed. Only e4m3 kernels have those for the scales, only some that for
+// the log-sum-exp, and only the backward pass a fixed order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && (stage->run || stage->gemm) && !stage->launch)
     return "is not an attention kernel";
+  if ((index == OPTION_HEAD_DIM || index == OPTION_CAUSAL) && stage->windowed)
+    return "has head dimension 96, a causal mask and a window";
+  if (index == OPTION_WINDOW && !stage->windowed) return "has no window";
   if (index >= OPTION_M && index <= OPTION_SIZE && !stage->gemm) return "is not a matrix product";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs == INPUTS_F16) return "has no e4m3 inputs";
   if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
@@ -248,7 +255,7 @@ static bool parse_argument(Options *options, const Stage *stage, const char *arg
 }
 
 bool options_parse(Options *options, const Stage *stage, int argc, char *const *argv, char error[ERROR_SIZE]) {
-  *options = (Options){.seed = 1};
+  *options = (Options){.seed = 1, .windowed = stage->windowed != NULL};
   for (int i = 1; i < argc; i++)
     if (!parse_argument(options, stage, argv[i], error)) return false;
   return true;
@@ -288,6 +295,7 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
 }
 
 enum { EMULATOR_BATCH = 1, EMULATOR_HEADS = 2, EMULATOR_SEQLEN = 128 };
+enum { EMULATOR_WINDOWED_SEQLEN = 300, EMULATOR_WINDOW = 100 };
 enum { EMULATOR_M = 384, EMULATOR_N = 512, EMULATOR_K = 192, GPU_SIZE = 4096 };
 
 static void set_default(Options *options, OptionIndex index, uint64_t value) {
@@ -302,7 +310,8 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
                          device->note);
   set_default(options, OPTION_BATCH, gpu ? 4 : EMULATOR_BATCH);
   set_default(options, OPTION_HEADS, gpu ? 32 : EMULATOR_HEADS);
-  set_default(options, OPTION_SEQLEN, gpu ? 4096 : EMULATOR_SEQLEN);
+  set_default(options, OPTION_SEQLEN, gpu ? 4096 : options->windowed ? EMULATOR_WINDOWED_SEQLEN : EMULATOR_SEQLEN);
+  set_default(options, OPTION_WINDOW, gpu ? 1024 : EMULATOR_WINDOW);
   uint64_t size = options_given(options, OPTION_SIZE) ? options->size : gpu ? GPU_SIZE : 0;
   set_default(options, OPTION_M, size ? size : EMULATOR_M);
   set_default(options, OPTION_N, size ? size : EMULATOR_N);
@@ -328,12 +337,13 @@ uint64_t options_step_limit(const Options *options) {
 }
 
 Shape options_shape(const Options *options) {
+  int head_dim = options->head_dim ? 128 : 64;
   return (Shape){
       .batch = (int)options->batch,
       .heads = (int)options->heads,
       .seqlen = (int)options->seqlen,
-      .head_dim = options->head_dim ? 128 : 64,
-      .causal = options->causal,
+      .head_dim = options->windowed ? 96 : head_dim,
+      .causal = options->causal || options->windowed,
   };
 }
 

@@ -10,6 +10,12 @@ double problem_flops(const Shape *shape) {
   return shape->causal ? full / 2 : full;
 }
 
+double problem_windowed_flops(const Shape *shape, int window) {
+  double most = window < shape->seqlen ? window : shape->seqlen, seen = most * (most + 1) / 2;
+  seen += (shape->seqlen - most) * most;
+  return 4.0 * shape->batch * shape->heads * seen * shape->head_dim;
+}
+
 double problem_backward_flops(const Shape *shape) { return 2.5 * problem_flops(shape); }
 
 double random_uniform(uint64_t *state) { return (double)((random_bits(state) >> 11) + 1) * 0x1p-53; }

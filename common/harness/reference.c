@@ -45,12 +45,13 @@ void reference_dots(const double *a, const double *rows, int row_count, int coun
   for (; row < row_count; row++) dots[row] = reference_dot(a, rows + (size_t)row * count, count);
 }
 
-// Scores of one query against its first `keys` keys, into head->weights. Returns their maximum; *largest is the largest
-// magnitude.
-static double compute_scores(ReferenceHead *head, int row, int keys, double *largest) {
+// Scores of one query against `keys` keys from `first` on, into head->weights. Returns their maximum; *largest is the
+// largest magnitude.
+static double compute_scores(ReferenceHead *head, int row, int first, int keys, double *largest) {
   double max = -INFINITY;
   *largest = 0;
-  reference_dots(head->q + (size_t)row * head->head_dim, head->k, keys, head->head_dim, head->weights);
+  reference_dots(head->q + (size_t)row * head->head_dim, head->k + (size_t)first * head->head_dim, keys, head->head_dim,
+                 head->weights);
   for (int j = 0; j < keys; j++) {
     double score = head->weights[j] *= head->scale;
     max = larger(max, score);
@@ -72,10 +73,11 @@ typedef struct Sums {
 } Sums;
 
 // One step of d, for all keys: its sums stay in registers.
-static void add_keys(Sums *restrict sums, const ReferenceHead *restrict head, int keys, int first) {
+static void add_keys(Sums *restrict sums, const ReferenceHead *restrict head, const double *restrict values, int keys,
+                     int first) {
   double exact[REFERENCE_STEP] = {0}, rounded[REFERENCE_STEP] = {0}, absolute[REFERENCE_STEP] = {0},
          squared[REFERENCE_STEP] = {0};
-  const double *v = head->v + first;
+  const double *v = values + first;
   for (int j = 0; j < keys; j++, v += head->head_dim) {
     double weight = head->weights[j], rounded_weight = head->rounded[j];
     for (int d = 0; d < REFERENCE_STEP; d++) {
@@ -108,11 +110,12 @@ static double round_weights(const ReferenceHead *head, int row, int keys, double
   return sum;
 }
 
-static double reference_f16(const ReferenceHead *head, int keys, double rounded_weight, double largest_score,
-                            double *out) {
+// values: those of the first key whose weight head->weights has.
+static double reference_f16(const ReferenceHead *head, const double *values, int keys, double rounded_weight,
+                            double largest_score, double *out) {
   Sums sums = {0};
   for (int j = 0; j < keys; j++) sums.weight += head->weights[j];
-  for (int d = 0; d < head->head_dim; d += REFERENCE_STEP) add_keys(&sums, head, keys, d);
+  for (int d = 0; d < head->head_dim; d += REFERENCE_STEP) add_keys(&sums, head, values, keys, d);
 
   double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
   for (int d = 0; d < head->head_dim; d++) {
@@ -127,10 +130,13 @@ static double reference_f16(const ReferenceHead *head, int keys, double rounded_
 }
 
 double reference_row(ReferenceHead *head, int row, double *out) {
-  int keys = head->causal ? row + 1 : head->seqlen;
-  double largest_score, max = compute_scores(head, row, keys, &largest_score);
+  int keys = head->causal ? row + 1 : head->seqlen,
+      first = head->window && head->window < keys ? keys - head->window : 0;
+  keys -= first;
+  double largest_score, max = compute_scores(head, row, first, keys, &largest_score);
   for (int j = 0; j < keys; j++) head->weights[j] = exp(head->weights[j] - max);
   if (head->inputs == INPUTS_E4M3) return reference_e4m3(head, row, keys, out);
-  double limit = reference_f16(head, keys, round_weights(head, row, keys, max), largest_score, out);
+  const double *values = head->v + (size_t)first * (size_t)head->head_dim;
+  double limit = reference_f16(head, values, keys, round_weights(head, row, keys, max), largest_score, out);
   return head->inputs == INPUTS_E4M3_SCORES ? limit + reference_e4m3_scores(head, row, keys, out) : limit;
 }

@@ -73,6 +73,7 @@ static bool add_queries(ReferenceHead *head, const Problem *problem, size_t inde
 
 bool reference_open(ReferenceHead *head, const Problem *problem, size_t index) {
   if (!(problem->inputs == INPUTS_F16 ? reference_open_f16 : open_e4m3)(head, problem, index)) return false;
+  head->window = problem->window;
   return !problem->lse || add_queries(head, problem, index);
 }
 

@@ -21,9 +21,10 @@ void report_head(FILE *out, const Stage *stage, const DeviceInfo *device) {
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device) {
   Shape shape = options_shape(options);
   char input[INPUT_NAME_SIZE];
-  fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s; input %s, seed %" PRIu64, shape.batch,
-          shape.heads, shape.seqlen, shape.head_dim, shape.causal ? "causal" : "not causal",
-          options_input_name(options, input), options->seed);
+  fprintf(out, "problem   batch %d, heads %d, seqlen %d, head dim %d, %s", shape.batch, shape.heads, shape.seqlen,
+          shape.head_dim, shape.causal ? "causal" : "not causal");
+  if (options->windowed) fprintf(out, ", window %" PRIu64, options->window);
+  fprintf(out, "; input %s, seed %" PRIu64, options_input_name(options, input), options->seed);
   if (options->deterministic) fprintf(out, "; deterministic");
   if (stage->backward) fprintf(out, "; backward");
   if (options->lse) fprintf(out, "; with the log-sum-exp");
@@ -31,9 +32,11 @@ void report_problem(FILE *out, const Stage *stage, const Options *options, const
     fprintf(out, "; %se4m3 with a scale for each %s%s", stage->inputs == INPUTS_E4M3_SCORES ? "Q and K " : "",
             options->scales ? "head" : "tensor", options->rotate ? ", Q and K rotated" : "");
   bool all_given = options_given(options, OPTION_BATCH) && options_given(options, OPTION_HEADS) &&
-                   options_given(options, OPTION_SEQLEN);
+                   options_given(options, OPTION_SEQLEN) &&
+                   (!options->windowed || options_given(options, OPTION_WINDOW));
   if (device->kind == DEVICE_EMULATOR && !all_given)
-    fprintf(out, "\n          (defaults are small on the emulator; on a GPU batch 4, heads 32, seqlen 4096)");
+    fprintf(out, "\n          (defaults are small on the emulator; on a GPU batch 4, heads 32, seqlen 4096%s)",
+            options->windowed ? ", window 1024" : "");
   fprintf(out, "\n");
 }
 
@@ -101,13 +104,31 @@ static void report_wrong_output(FILE *out, const Problem *problem, const CheckRe
   if (result->difference_count) print_differences(out, problem, result);
 }
 
+// Common mistakes with a window: one key too many or too few, and no window at all.
+static void report_other_window(FILE *out, const Problem *problem, const CheckResult *result) {
+  int window = problem->window, others[] = {window + 1, window - 1, 0};
+  if (!window || !result->difference_count || isnan(result->differences[0].got)) return;
+  for (int i = 0; i < 3; i++) {
+    if (i == 1 && window == 1) continue;  // a window of none would be no window
+    if (!check_fits_window(problem, result, others[i])) continue;
+    fprintf(out, "          that row is right for ");
+    if (others[i])
+      fprintf(out, "a window of %d: the query sees a key too %s\n", others[i], i ? "few" : "many");
+    else
+      fprintf(out, "a causal mask alone: the query sees the keys before its window\n");
+    return;
+  }
+}
+
 // One output; the report's first line begins with "result".
 static const char *report_output(FILE *out, const Problem *problem, const CheckResult *result, const char *begin) {
   fprintf(out, "%-10s", begin);
-  if (check_is_right(result))
+  if (check_is_right(result)) {
     report_right(out, problem, result);
-  else
+  } else {
     report_wrong_output(out, problem, result);
+    report_other_window(out, problem, result);
+  }
   return "";
 }
 

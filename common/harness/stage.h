@@ -30,6 +30,7 @@ DeviceTensor tensor_with_strides(const Shape *shape, DeviceTensor tensor);
 // One launch: where the tensors lie in device memory.
 typedef struct Attention {
   Shape shape;
+  int window;   // of the keys that a causal mask leaves, a query sees the last so many; 0: all
   float scale;  // of the scores; 1 / sqrt(head_dim), if nobody wants another
   DeviceTensor q, k, v, o;
   // e4m3 only: arrays of floats. Element (b * heads + h) * scale_stride of q_scale is the scale of Q in head h of batch
@@ -60,6 +61,9 @@ bool passes_launch(Device *device, const Attention *attention, size_t head_size,
 // For kernels that use TMA: makes the map of one of the problem's tensors, as [batch * heads][seqlen][head_dim]. A box
 // has `rows` rows, at most 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
+// The same with a box of 16, 32 or 64 columns, and a swizzle as wide as its rows: 32, 64 or 128 bytes.
+bool attention_tensor_map_columns(Device *device, const Shape *shape, DeviceTensor tensor, int rows, int columns,
+                                  TensorMap *map);
 // The same for an e4m3 tensor. A box has whole rows of head_dim bytes, with a swizzle as wide as a row: 64 or 128
 // bytes.
 bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map);
@@ -109,6 +113,10 @@ typedef struct Stage {
   // Returns in one line why the stage cannot do this shape, and which it can; NULL when it can. A NULL function: the
   // stage does every shape.
   const char *(*unsupported)(const Shape *shape);
+
+  // A stage that computes attention with a sliding window has this in the place of launch. Its problems have head_dim
+  // 96, a causal mask and a window.
+  AttentionLaunch *windowed;
 
   // A stage that computes a matrix product has this in the place of launch.
   GemmLaunch *gemm;

@@ -32,8 +32,15 @@ static bool make_map(Device *device, const Shape *shape, DeviceTensor tensor, in
   return device_tensor_map(device, &spec, map);
 }
 
+bool attention_tensor_map_columns(Device *device, const Shape *shape, DeviceTensor tensor, int rows, int columns,
+                                  TensorMap *map) {
+  TensorSwizzle wide = columns == 64 ? TENSOR_SWIZZLE_128B : TENSOR_SWIZZLE_64B;
+  TensorSwizzle swizzle = columns == 16 ? TENSOR_SWIZZLE_32B : wide;
+  return make_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_F16, 2, columns, swizzle}, map);
+}
+
 bool attention_tensor_map(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
-  return make_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_F16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
+  return attention_tensor_map_columns(device, shape, tensor, rows, PANEL, map);
 }
 
 bool attention_tensor_map_e4m3(Device *device, const Shape *shape, DeviceTensor tensor, int rows, TensorMap *map) {

@@ -87,7 +87,8 @@ static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, u
 #define OPERANDS_14 "%112, %113, %114, %115, %116, %117, %118, %119"
 #define OPERANDS_15 "%120, %121, %122, %123, %124, %125, %126, %127"
 #define OPERANDS_8x4 OPERANDS_0 ", " OPERANDS_1 ", " OPERANDS_2 ", " OPERANDS_3
-#define OPERANDS_8x8 OPERANDS_8x4 ", " OPERANDS_4 ", " OPERANDS_5 ", " OPERANDS_6 ", " OPERANDS_7
+#define OPERANDS_8x6 OPERANDS_8x4 ", " OPERANDS_4 ", " OPERANDS_5
+#define OPERANDS_8x8 OPERANDS_8x6 ", " OPERANDS_6 ", " OPERANDS_7
 #define OPERANDS_8x16                                                                                                  \
   OPERANDS_8x8 ", " OPERANDS_8 ", " OPERANDS_9 ", " OPERANDS_10 ", " OPERANDS_11 ", " OPERANDS_12 ", " OPERANDS_13     \
                ", " OPERANDS_14 ", " OPERANDS_15
@@ -95,6 +96,7 @@ static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, u
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]),          \
       "+f"(d[i + 7])
 #define REGISTERS_8x4(d, i) REGISTERS_8(d, i), REGISTERS_8(d, i + 8), REGISTERS_8(d, i + 16), REGISTERS_8(d, i + 24)
+#define REGISTERS_8x6(d, i) REGISTERS_8x4(d, i), REGISTERS_8(d, i + 32), REGISTERS_8(d, i + 40)
 #define REGISTERS_8x8(d, i) REGISTERS_8x4(d, i), REGISTERS_8x4(d, i + 32)
 #define REGISTERS_8x16(d, i) REGISTERS_8x8(d, i), REGISTERS_8x8(d, i + 64)
 
@@ -106,11 +108,15 @@ static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, u
 // rows lie along N, as those of V do; otherwise along K, as those of K do (and then B is K transposed).
 template <int N, bool B_MN_MAJOR = false>
 static __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint64_t b, int accumulate) {
-  static_assert(N == 64 || N == 128 || N == 256,
+  static_assert(N == 64 || N == 96 || N == 128 || N == 256,
                 "PTX allows every multiple of 8 up to 256; these are written out here");
   if constexpr (N == 64)
     asm volatile(WGMMA_BEGIN("64", "%34") "{" OPERANDS_8x4 "}, %32, %33, accumulate, 1, 1, 0, %35;\n}"
                  : REGISTERS_8x4(d, 0)
+                 : "l"(a), "l"(b), "r"(accumulate), "n"(B_MN_MAJOR));
+  if constexpr (N == 96)
+    asm volatile(WGMMA_BEGIN("96", "%50") "{" OPERANDS_8x6 "}, %48, %49, accumulate, 1, 1, 0, %51;\n}"
+                 : REGISTERS_8x6(d, 0)
                  : "l"(a), "l"(b), "r"(accumulate), "n"(B_MN_MAJOR));
   if constexpr (N == 128)
     asm volatile(WGMMA_BEGIN("128", "%66") "{" OPERANDS_8x8 "}, %64, %65, accumulate, 1, 1, 0, %67;\n}"
@@ -129,11 +135,15 @@ static __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a, uint
 // which is what pack makes of d[8 k + 2 j] and the next: D of one product is A of another.
 template <int N, bool B_MN_MAJOR = false>
 static __device__ __forceinline__ void wgmma(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b, int accumulate) {
-  static_assert(N == 64 || N == 128 || N == 256,
+  static_assert(N == 64 || N == 96 || N == 128 || N == 256,
                 "PTX allows every multiple of 8 up to 256; these are written out here");
   if constexpr (N == 64)
     asm volatile(WGMMA_BEGIN("64", "%37") "{" OPERANDS_8x4 "}, {%32, %33, %34, %35}, %36, accumulate, 1, 1, %38;\n}"
                  : REGISTERS_8x4(d, 0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(B_MN_MAJOR));
+  if constexpr (N == 96)
+    asm volatile(WGMMA_BEGIN("96", "%53") "{" OPERANDS_8x6 "}, {%48, %49, %50, %51}, %52, accumulate, 1, 1, %54;\n}"
+                 : REGISTERS_8x6(d, 0)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(B_MN_MAJOR));
   if constexpr (N == 128)
     asm volatile(WGMMA_BEGIN("128", "%69") "{" OPERANDS_8x8 "}, {%64, %65, %66, %67}, %68, accumulate, 1, 1, %70;\n}"
