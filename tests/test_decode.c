@@ -83,8 +83,8 @@ Test(decode, is_right_with_every_input) {
     }
 }
 
-// The order in which warps and blocks run must not show in the result, and a kernel that combines parts in the order of
-// their arrival would fail. 13b and 13c combine the same parts in the same order... but not with the same sums.
+// The order in which warps and blocks run must not show in the result. A kernel that combines parts in the order of
+// their arrival would fail.
 Test(decode, gives_the_same_bits_in_every_schedule) {
   char options[200];
   for (int d = 0; d < DECODERS; d++) {
@@ -213,14 +213,14 @@ Test(decode_check, finds_one_wrong_element_and_says_where) {
 
 // Where not all heads are compared, an element that is never written is found all the same.
 Test(decode_check, finds_nan_in_what_is_not_compared) {
-  DecodeShape large = {.batch = 3, .heads = 16, .kv_heads = 16, .keys = 1 << 17, .head_dim = 128};
-  if (SANITIZED) cr_skip_test("1.6 GB");
+  DecodeShape large = {.batch = 12, .heads = 16, .kv_heads = 1, .keys = 1 << 15, .head_dim = 128};
+  if (SANITIZED) cr_skip_test("slow, and the same code as small problems");
   DecodeProblem problem;
   cr_assert(decode_problem_create(&problem, &large, INPUT_ONES, 1));
   for (size_t i = 0; i < decode_query_elements(&large); i++) problem.o[i] = 0x3f80;
-  problem.o[20 * 128 + 1] = 0xffff;
+  problem.o[100 * 128 + 1] = 0xffff;
   DecodeCheck check = check_of(&problem);
-  cr_expect(check.heads < 48 && check.not_finite == 1 && check.first_not_finite == 20 * 128 + 1);
+  cr_expect(check.heads < 12 && check.not_finite == 1 && check.first_not_finite == 100 * 128 + 1);
   decode_problem_free(&problem);
 }
 

@@ -1,6 +1,6 @@
-// Stage 13: decode. Each sequence has one query a head, and a long cache of keys and values, all bf16. A block reads the
-// cache of one key head and answers all query heads that share it. Nothing is used twice but by these, so the rate at
-// which device memory is read decides, and that needs many bytes on their way at all times.
+// Stage 13: decode. Each sequence has one query a head, and a long cache of keys and values, all in bf16. A block
+// reads the cache of one key head and answers all query heads that share it. Nobody else uses the bytes. So the rate at
+// which device memory is read decides how long the kernel takes, and that needs many bytes in flight at all times.
 #include "merge.h"
 
 // Grid: key heads, sequences. Block: WARPS warps.

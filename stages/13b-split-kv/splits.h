@@ -6,9 +6,9 @@
 // A block's beginning and end, while it has nothing in flight, cost as much as so many tiles.
 enum { TILES_OF_A_BLOCK = 4 };
 
-// All blocks of a launch do the same work, and as many as the SMs hold run at a time: a wave. A last wave that is nearly
-// empty takes as long as a full one. So this chooses the number, 1 to `most`, for which waves times the work of a block
-// is least. Each warp of a block gets a tile at least.
+// All blocks of a launch do the same work. As many as fit the SMs run at a time: a wave. A last wave that is nearly empty
+// takes as long as a full one. So this chooses the number, from 1 to `most`, for which waves times the work of a block
+// is least. Each warp of a block gets at least one tile.
 static inline int choose_splits(const DecodeShape *shape, int sm_count, int most) {
   long heads = (long)shape->batch * shape->kv_heads, slots = (long)sm_count * BLOCKS_PER_SM;
   int tiles = decode_tiles(shape), best = 1;

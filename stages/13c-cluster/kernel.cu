@@ -9,8 +9,8 @@
 
 #include "exchange.h"
 
-// A block's shared memory: as in stage 13, and what the blocks of the cluster send. The pairs of neighbouring columns of
-// all queries are shared out: block r has those from r * share on.
+// A block's shared memory: as in stage 13, and what the blocks of the cluster send. The pairs of neighbouring columns
+// of all queries are shared out: block r has those from r * share on.
 struct Exchange {
   Shared shared;
   float lse[CLUSTER_AT_MOST][16];            // [from block][query]
