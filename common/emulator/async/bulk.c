@@ -163,7 +163,7 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   if (list) memcpy(load->pieces, pieces->items, list);
   op->mbarrier = mbarrier->address;
   op->known = race_lane_clocks(&warp->check, lane);
-  mbarrier_touch_async(op, lane, mbarrier);
+  mbarrier_touch_async(op, lane, mbarrier, true);
   count_pieces(warp, inst, pieces, true, mode);
   if (!warp_launch(warp)->hazards) return;
   Actor actor = async_actor(op, lane, true);

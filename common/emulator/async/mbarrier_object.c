@@ -196,9 +196,9 @@ void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mba
   race_read(&warp->check, pc_of_inst(warp, inst), mask, mbarrier->region, mbarrier->offset, MBARRIER_BYTES, STRONG_GPU);
 }
 
-void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier) {
+void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier, bool proxy) {
   if (!warp_launch(op->warp)->hazards) return;
-  Actor actor = async_actor(op, lane, !mbarrier->announced);
+  Actor actor = async_actor(op, lane, proxy && !mbarrier->announced);
   if (!check_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
   actor.strength = STRONG_GPU;
   actor.unseen_is_known = "the async proxy uses an mbarrier that was initialised without fence.mbarrier_init or "

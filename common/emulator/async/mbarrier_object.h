@@ -69,8 +69,8 @@ Mbarrier *mbarrier_find(Warp *warp, const Inst *inst, int lane, Space space, uin
 Mbarrier *mbarrier_of_copy(Warp *warp, const Inst *inst, int lane, Space space, uint64_t address, const Region *shared);
 // The lanes of mask use it: an initialisation or a plain store that nothing orders before is reported.
 void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier);
-// The operation will use it through the async proxy, on behalf of a lane.
-void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier);
+// The operation will use it on behalf of a lane; through the async proxy, or as loads and stores do.
+void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier, bool proxy);
 // The live mbarrier at a shared::cluster address, NULL when there is none (any more).
 Mbarrier *mbarrier_at(const Cluster *cluster, uint64_t address);
 MbarrierState mbarrier_state(const Mbarrier *mbarrier);

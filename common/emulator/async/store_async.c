@@ -71,10 +71,10 @@ static bool store_lane(Warp *warp, const Inst *inst, int lane, uint64_t address,
   if (!find_destination(warp, inst, lane, address, bytes, &to)) return false;
   Mbarrier *mbarrier = mbarrier_of_copy(warp, inst, lane, plan->space, mbarrier_address, to.region);
   if (!mbarrier) return false;
-  mbarrier_touch(warp, inst, 1u << lane, mbarrier);
   AsyncOp *op = async_issue(warp, inst, 1u << lane, perform, true, sizeof(Store));
   op->mbarrier = mbarrier->address;
   op->known = race_lane_clocks(&warp->check, lane);
+  mbarrier_touch_async(op, lane, mbarrier, false);
   Store *store = op->payload;
   *store = (Store){.to = to.data, .mbarrier = mbarrier->address, .size = (u32)bytes, .combine = plan->combine};
   for (int e = 0; e < plan->count; e++)
