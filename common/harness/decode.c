@@ -4,7 +4,8 @@
 #include "../emulator/emulator.h"
 #include "harness.h"
 
-enum { LARGEST_GROUP = 16 };  // query heads of a key head
+enum { LARGEST_GROUP = 16 };   // query heads of a key head
+enum { EMULATOR_SPLITS = 4 };  // where the user gives none: stages choose for a GPU, by its many SMs
 
 typedef struct DecodeRun {
   const Session *session;
@@ -111,11 +112,17 @@ static DeviceAddress upload_bf16(Device *device, const Bf16 *from, size_t elemen
   return address;
 }
 
+// The number of parts that the keys of a head are split into; 0 lets the stage choose.
+static int wanted_splits(const Session *session) {
+  if (options_given(&session->options, OPTION_SPLITS)) return (int)session->options.splits;
+  return session->stage->splits && device_info(session->device)->kind == DEVICE_EMULATOR ? EMULATOR_SPLITS : 0;
+}
+
 static int run_decode_problem(const Session *session, const DecodeProblem *problem) {
   Device *device = session->device;
   const Stage *stage = session->stage;
   const DecodeShape *shape = &problem->shape;
-  int splits = options_given(&session->options, OPTION_SPLITS) ? (int)session->options.splits : 0;
+  int splits = wanted_splits(session);
   size_t queries = decode_query_elements(shape), cache = decode_cache_elements(shape);
   size_t workspace =
       stage->decode_workspace ? stage->decode_workspace(shape, splits, device_info(device)->sm_count) : 0;

@@ -3,19 +3,20 @@
 
 #include "../13-decode/launch.h"
 
-// A block's beginning and end, while it has nothing in flight, cost as much as so many tiles.
-enum { TILES_OF_A_BLOCK = 4 };
+// What a wave of blocks costs besides its tiles, in tiles of each block.
+enum { TILES_OF_A_WAVE = 4 };
 
-// All blocks of a launch do the same work. As many as fit the SMs run at a time: a wave. A last wave that is nearly empty
-// takes as long as a full one. So this chooses the number, from 1 to `most`, for which waves times the work of a block
-// is least. Each warp of a block gets at least one tile.
-static inline int choose_splits(const DecodeShape *shape, int sm_count, int most) {
-  long heads = (long)shape->batch * shape->kv_heads, slots = (long)sm_count * BLOCKS_PER_SM;
+// Powers of two, up to `most`. As many blocks as fit the SMs run at a time: a wave. The last wave may have fewer. While
+// at least `enough` blocks run, device memory is busy, and a wave takes as long as its bytes. A wave of fewer blocks
+// takes as long as one of `enough`. This chooses the number for which all waves together take the least time; where
+// several are equal, the smallest, because each part must be combined. Each warp of a block gets at least one tile.
+static inline int choose_splits(const DecodeShape *shape, int sm_count, int most, int enough) {
+  long heads = (long)shape->batch * shape->kv_heads, slots = (long)sm_count * BLOCKS_PER_SM, least = 0;
   int tiles = decode_tiles(shape), best = 1;
-  long least = 0;
-  for (int splits = 1; splits <= most && (splits == 1 || splits * WARPS <= tiles); splits++) {
-    long waves = (heads * splits + slots - 1) / slots;
-    long cost = waves * ((tiles + splits - 1) / splits + TILES_OF_A_BLOCK);
+  for (int splits = 1; splits <= most && (splits == 1 || splits * WARPS <= tiles); splits *= 2) {
+    long blocks = heads * splits, before = (blocks - 1) / slots * slots, last = blocks - before;
+    long busy = before + (last < enough ? enough : last);
+    long cost = busy * ((tiles + splits - 1) / splits) + before * TILES_OF_A_WAVE;
     if (splits > 1 && cost >= least) continue;
     best = splits;
     least = cost;
@@ -24,8 +25,8 @@ static inline int choose_splits(const DecodeShape *shape, int sm_count, int most
 }
 
 // The number that the user wants, but no more than there are tiles; or the one that is chosen.
-static inline int splits_for(const DecodeShape *shape, int wanted, int sm_count, int most) {
+static inline int splits_for(const DecodeShape *shape, int wanted, int sm_count, int most, int enough) {
   int tiles = decode_tiles(shape), limit = tiles < most ? tiles : most;
-  if (!wanted) return choose_splits(shape, sm_count, most);
+  if (!wanted) return choose_splits(shape, sm_count, most, enough);
   return wanted < limit ? wanted : limit;
 }

@@ -3,17 +3,22 @@
 
 #include "parts.h"
 
+// A block keeps 96 KiB in flight, so device memory is busy with half as many blocks as there are SMs.
+static int splits_of(const DecodeShape *shape, int wanted, int sm_count) {
+  return splits_for(shape, wanted, sm_count, SPLITS_AT_MOST, sm_count / 2);
+}
+
 static size_t queries_of(const DecodeShape *shape) { return (size_t)shape->batch * (size_t)shape->heads; }
 
 static size_t workspace(const DecodeShape *shape, int wanted, int sm_count) {
-  int splits = splits_for(shape, wanted, sm_count, SPLITS_AT_MOST);
+  int splits = splits_of(shape, wanted, sm_count);
   return splits == 1 ? 0 : queries_of(shape) * (size_t)splits * ((size_t)shape->head_dim + 1) * sizeof(float);
 }
 
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   Problem problem = decode_problem(decode);
-  int splits = splits_for(shape, decode->splits, device_info(device)->sm_count, SPLITS_AT_MOST);
+  int splits = splits_of(shape, decode->splits, device_info(device)->sm_count);
   size_t part_bytes = queries_of(shape) * (size_t)splits * (size_t)shape->head_dim * sizeof(float);
   Parts parts = {.o = decode->workspace, .lse = decode->workspace + part_bytes, .splits = splits};
   Maps maps;

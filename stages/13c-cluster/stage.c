@@ -9,7 +9,11 @@ enum { EXCHANGE_BYTES = 4 * CLUSTER_AT_MOST * QUERIES_AT_MOST + 8 * (QUERIES_AT_
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   Problem problem = decode_problem(decode);
-  unsigned blocks = (unsigned)splits_for(shape, decode->splits, device_info(device)->sm_count, CLUSTER_AT_MOST);
+  int sm_count = device_info(device)->sm_count;
+  // All blocks of a cluster run in one part of the GPU, a GPC. Large clusters fill the GPCs unevenly, so a few blocks
+  // less are better.
+  int enough = sm_count * 3 / 8;
+  unsigned blocks = (unsigned)splits_for(shape, decode->splits, sm_count, CLUSTER_AT_MOST, enough);
   Maps maps;
   DeviceLaunch kernel = {
       .kernel = decode_kernel(device, decode),
