@@ -37,9 +37,10 @@ static const OptionSpec specs[OPTION_COUNT] = {
                          TYPE_NUMBER, FIELD(kv_heads), 1, 65535},
     [OPTION_KEYS] = {"keys", "N", "keys of each sequence (default: 4096 on a GPU, 400 on the emulator)", TYPE_NUMBER,
                      FIELD(keys), 1, 1 << 24},
-    [OPTION_SPLITS] = {"splits", "N",
-                       "parts into which the keys of a head are shared out (default: the stage's choice)", TYPE_NUMBER,
-                       FIELD(splits), 1, 256},
+    [OPTION_SPLITS] =
+        {"splits", "N",
+         "parts into which the keys of a head are shared out (default: the stage's choice, 4 on the emulator)",
+         TYPE_NUMBER, FIELD(splits), 1, 256},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
     [OPTION_M] = {"m", "N", "rows of A and of C (default: 4096 on a GPU, 384 on the emulator)", TYPE_NUMBER, FIELD(m),
                   1, 1 << 20},
