@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulator/emulator.h"
 #include "harness/harness.h"
 #include "support/program.h"
 #include "support/sanitized.h"
@@ -251,4 +252,53 @@ Test(gpu_decode, is_right_and_the_same_each_time) {
         free(output);
       }
     }
+}
+
+// ---- the kernels that only read ----
+
+static DeviceModule *load_stage_13(Device *device) {
+  char path[1000];
+  snprintf(path, sizeof path, "%s/kernels/13-decode.ptx", getenv("BUILT") ? getenv("BUILT") : "build");
+  DeviceImage image = {0};
+  char *ptx = read_whole(path, &image.ptx_size);
+  cr_assert(ptx, "cannot read %s", path);
+  image.ptx = ptx;
+  DeviceModule *module = device_load(device, &image);
+  free(ptx);
+  return module;
+}
+
+// A rate of reading means something only if each byte of K and V is read, once.
+Test(decode, is_compared_with_kernels_that_read_all_once) {
+  static const uint64_t sizes[] = {128, 8192, 12 * 8192 + 16, 40 * 8192, 1000000};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    DeviceError error;
+    Device *device = device_open(&(DeviceOptions){.kind = DEVICE_EMULATOR, .hazards = true}, &error);
+    DeviceModule *module = load_stage_13(device);
+    DeviceAddress k = device_alloc(device, sizes[i]), v = device_alloc(device, sizes[i]), to = device_alloc(device, 16);
+    device_fill(device, k, 1, sizes[i]), device_fill(device, v, 1, sizes[i]);
+    DeviceLaunch loads = {
+        .kernel = device_kernel(device, module, "read_loads"),
+        .grid = {3, 2},
+        .block = {256},
+        .arguments = ARGUMENTS(&k, &v, &sizes[i], &to),
+    };
+    DeviceLaunch copies = {
+        .kernel = device_kernel(device, module, "read_copies"),
+        .grid = {2, 2},
+        .block = {32},
+        .dynamic_shared = 12 * 8192,
+        .arguments = ARGUMENTS(&k, &v, &sizes[i]),
+    };
+    EmulatorCounters counters;
+    cr_assert(device_launch(device, &loads) && device_launch(device, &copies) && device_synchronise(device), "%s",
+              device_error(device)->text);
+    cr_assert(device_counters(device, &counters));
+    cr_expect_eq(counters.value[COUNTER_GLOBAL_LOAD_BYTES], 2 * sizes[i], "loads: %d", (int)i);
+    cr_expect_eq(counters.value[COUNTER_BULK_GLOBAL_READ_BYTES], 2 * sizes[i], "copies: %d", (int)i);
+    int hazards;
+    device_hazards(device, &hazards);
+    cr_expect_eq(hazards, 0);
+    device_close(device);
+  }
 }

@@ -20,6 +20,21 @@ PROBES = {
     "far below 0": "--seqlen=2 --heads=32 --causal --input=large",
 }
 
+# The same for a decode stage.
+DECODE_PROBES = {
+    "plain": "",
+    "ones": "--input=ones",
+    "one part": "--splits=1",
+    "few keys": "--keys=16",
+    "many keys": "--keys=2048",
+    "even": "--keys=512",
+    "one query": "--heads=2",
+    "wide": "--head-dim=128",
+    "large": "--input=large",
+    "waves": "--input=waves",
+    "other order": "--schedule=1",
+}
+
 # Probes that are right, probes that are wrong, and what follows. Each that fits is printed, from the narrowest on.
 FINDINGS = (
     (("one tile", "plain"), ("many tiles",),
@@ -28,6 +43,14 @@ FINDINGS = (
      "one tile of 64 keys is right, two are wrong: look at what goes from one tile to the next"),
     (("plain",), ("odd",),
      "only a sequence that ends inside a tile is wrong: look at the rows and keys behind its end"),
+    (("one part",), ("plain",),
+     "with one part it is right, with four it is wrong: look at where the parts lie and how they are combined"),
+    (("few keys",), ("plain",),
+     "16 keys are right, 400 are wrong: look at what goes from one tile to the next, and at how warps are combined"),
+    (("plain",), ("many keys",),
+     "400 keys are right, 2048 are wrong: then each slot of a ring is used several times"),
+    (("even",), ("plain",), "only a last tile that is not full is wrong: look at the keys behind the end"),
+    (("one query",), ("plain",), "one query for each key head is right, four are wrong: whose row is it?"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
     (("plain",), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain",), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
@@ -58,11 +81,11 @@ def is_explained(text):
     return not re.search(r"^hazards +none", text, re.MULTILINE) or not re.search(r"WRONG|NaN", text)
 
 
-def outcomes(run):
+def outcomes(run, probes):
     """For each probe, whether its run was right, and the report. `run` takes options, and returns a report and an exit
     code. A probe is left out if its kernel was not compiled, or if the program does not know its options."""
     found = {}
-    for name, options in PROBES.items():
+    for name, options in probes.items():
         text, code = run(options.split())
         if code in (0, 1) and "the module has no kernel" not in text:
             found[name] = code == 0, text
@@ -123,9 +146,10 @@ def diagnosis(report, run):
     """Lines for a run whose report shows wrong numbers; none where a hazard explains them."""
     if is_explained(report):
         return []
-    found = outcomes(run)
-    right = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if is_right]
-    wrong = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if not is_right]
+    probes = DECODE_PROBES if re.search("^problem +decode", report, re.MULTILINE) else PROBES
+    found = outcomes(run, probes)
+    right = [probes[name] or "default options" for name, (is_right, _) in found.items() if is_right]
+    wrong = [probes[name] or "default options" for name, (is_right, _) in found.items() if not is_right]
     lines = [f"{word}     {'; '.join(options)}" for word, options in (("right", right), ("wrong", wrong)) if options]
     if not right:
         lines = [f"wrong     with each of {len(wrong)} inputs and shapes"] if wrong else []

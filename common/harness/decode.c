@@ -28,15 +28,47 @@ static double gigabytes_per_second(const DecodeShape *shape, const Timing *timin
   return cache_bytes(shape) / timing->median * 1e-6;
 }
 
-static int record_decode(const DecodeRun *run, const Timing *timing) {
+// Kernels that read K and V and compute nothing (stages/13-decode/read.h), for what the machine can do in the same run.
+// Which one is faster depends on the size.
+static bool launch_loads(Device *device, void *context) {
+  const DecodeRun *run = context;
+  const Decode *d = &run->decode;
+  uint64_t bytes = sizeof(Bf16) * decode_cache_elements(&d->shape);
+  DeviceLaunch launch = {
+      .kernel = device_kernel(device, d->module, "read_loads"),
+      .grid = {4 * (unsigned)device_info(device)->sm_count, 2},
+      .block = {256},
+      .arguments = ARGUMENTS(&d->k.address, &d->v.address, &bytes, &d->o.address),
+  };
+  return device_launch(device, &launch);
+}
+
+static bool launch_copies(Device *device, void *context) {
+  const DecodeRun *run = context;
+  const Decode *d = &run->decode;
+  uint64_t bytes = sizeof(Bf16) * decode_cache_elements(&d->shape);
+  DeviceLaunch launch = {
+      .kernel = device_kernel(device, d->module, "read_copies"),
+      .grid = {(unsigned)device_info(device)->sm_count, 2},
+      .block = {32},
+      .dynamic_shared = 12 * 8192,
+      .arguments = ARGUMENTS(&d->k.address, &d->v.address, &bytes),
+  };
+  return device_launch(device, &launch);
+}
+
+// One row: the stage's time, and what reading alone takes in the same run.
+static int record_decode(const DecodeRun *run, const Timing *timing, const Timing *read) {
   const Session *session = run->session;
   const DecodeShape *shape = &run->decode.shape;
-  char row[200], error[ERROR_SIZE], input[INPUT_NAME_SIZE];
-  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%s,%.6f,%.6f,%.6f,%d,%.1f", shape->batch, shape->heads, shape->kv_heads,
-           shape->keys, shape->head_dim, options_input_name(&session->options, input), timing->median, timing->min,
-           timing->max, timing->repeats, gigabytes_per_second(shape, timing));
+  char row[300], error[ERROR_SIZE], input[INPUT_NAME_SIZE];
+  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%s,%.6f,%.6f,%.6f,%d,%.1f,%.6f,%.1f,%.1f", shape->batch, shape->heads,
+           shape->kv_heads, shape->keys, shape->head_dim, options_input_name(&session->options, input), timing->median,
+           timing->min, timing->max, timing->repeats, gigabytes_per_second(shape, timing), read->median,
+           gigabytes_per_second(shape, read), 100 * read->median / timing->median);
   if (csv_append_rows(session->options.csv, session->stage, device_info(session->device),
-                      "batch,heads,kv_heads,keys,head_dim,input,median_ms,min_ms,max_ms,repeats,gb_per_s",
+                      "batch,heads,kv_heads,keys,head_dim,input,median_ms,min_ms,max_ms,repeats,gb_per_s,"
+                      "read_median_ms,read_gb_per_s,percent_of_read",
                       (const char *const[]){row}, 1, error))
     return EXIT_RIGHT;
   return session_fail(session, EXIT_USAGE, "%s", error);
@@ -44,14 +76,20 @@ static int record_decode(const DecodeRun *run, const Timing *timing) {
 
 static int time_decode(DecodeRun *run) {
   const Session *session = run->session;
-  Timing timing;
-  if (!timing_measure(session->device, launch_decode, run, (int)session->options.repeat, &timing))
+  const DecodeShape *shape = &run->decode.shape;
+  TimedWork works[] = {{launch_decode, run}, {launch_loads, run}, {launch_copies, run}};
+  Timing timings[3];
+  if (!timing_measure_each(session->device, works, 3, (int)session->options.repeat, timings))
     return session_fail_device(session);
-  fprintf(session->out,
-          "time      %.4f ms, the median of %d repeats (%.4f to %.4f ms); %.0f GB/s of %.4g MB of keys and values\n",
-          timing.median, timing.repeats, timing.min, timing.max, gigabytes_per_second(&run->decode.shape, &timing),
-          1e-6 * cache_bytes(&run->decode.shape));
-  return session->options.csv ? record_decode(run, &timing) : EXIT_RIGHT;
+  const Timing *own = &timings[0], *read = &timings[timings[1].median < timings[2].median ? 1 : 2];
+  fprintf(
+      session->out,
+      "time      %.4f ms, the median of %d repeats (%.4f to %.4f ms); %.0f GB/s of %.4g MB of keys and values\n"
+      "reading   %.4f ms (%.4f to %.4f ms), for a kernel that only reads them: %.0f GB/s. The stage reaches %.1f %% of "
+      "that\n",
+      own->median, own->repeats, own->min, own->max, gigabytes_per_second(shape, own), 1e-6 * cache_bytes(shape),
+      read->median, read->min, read->max, gigabytes_per_second(shape, read), 100 * read->median / own->median);
+  return session->options.csv ? record_decode(run, own, read) : EXIT_RIGHT;
 }
 
 // ---- the program ----
