@@ -205,6 +205,7 @@ typedef struct InstCounts {
   uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies
   uint64_t bulk_sectors;                                              // that a bulk or tensor copy moves
   uint64_t under[MEANWHILE_KINDS];                                    // of `warps`, while that was under way
+  uint64_t loads_in_flight;                                           // once each bulk load has started
 } InstCounts;
 
 struct Worker {
