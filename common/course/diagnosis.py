@@ -32,6 +32,7 @@ DECODE_PROBES = {
     "large group": "--heads=16 --kv-heads=1",
     "wide": "--head-dim=128",
     "large": "--input=large",
+    "few and large": "--keys=2 --heads=32 --kv-heads=32 --input=large",
     "waves": "--input=waves",
     "other order": "--schedule=1",
 }
@@ -54,6 +55,8 @@ FINDINGS = (
     (("one query",), ("plain",), "one query for each key head is right, four are wrong: whose row is it?"),
     (("plain",), ("large group",),
      "up to 8 query heads of a key head are right, 16 are wrong: an mma has 8 columns, so these are two of them"),
+    (("plain", "large"), ("few and large",),
+     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
     (("plain",), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain",), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
@@ -69,6 +72,9 @@ FINDINGS = (
      "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
      "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own "
      "transpose)"),
+    (("ones",), ("few keys", "plain"),
+     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at which "
+     "elements meet, and where results go"),
     (("ones",), ("identity", "plain"),
      "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at "
      "which elements meet and where results go, and at what a whole row must share: its maximum"),
