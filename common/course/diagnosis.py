@@ -32,7 +32,7 @@ DECODE_PROBES = {
     "large group": "--heads=16 --kv-heads=1",
     "wide": "--head-dim=128",
     "large": "--input=large",
-    "few and large": "--keys=2 --heads=32 --kv-heads=32 --input=large",
+    "few and large": "--keys=1 --heads=64 --kv-heads=64 --input=large",
     "waves": "--input=waves",
     "other order": "--schedule=1",
 }
