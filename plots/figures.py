@@ -6,11 +6,12 @@
 writes FOLDER/figure-NAME.svg, plots/ if no folder is named. What a picture shows is computed from the rules that the
 kernels use (common/ptx/tile.h, common/ptx/ring.h), not drawn by hand. The pictures up to lesson 03 are in
 first_figures.py, some of the lessons 07 to 09 in summit_figures.py,
-some of the later ones in last_figures.py.
+some of the later ones in last_figures.py, and those on decode in decode_figures.py.
 """
 import os
 import sys
 
+import decode_figures
 import first_figures
 import last_figures
 import summit_figures
@@ -467,8 +468,8 @@ def proxies():
 
 # ---- all of them ----
 
-FIGURES = (*first_figures.FIGURES, *summit_figures.FIGURES, accumulator, swizzle, majors, proxies, tensor_box, mbarrier, ring,
-           pipelining, ping_pong, sm, *last_figures.FIGURES)
+FIGURES = (*first_figures.FIGURES, *summit_figures.FIGURES, accumulator, swizzle, majors, proxies, tensor_box, mbarrier,
+           ring, pipelining, ping_pong, sm, *last_figures.FIGURES, *decode_figures.FIGURES)
 
 
 def main():

@@ -166,7 +166,7 @@ EXPRESSIONS = {name: globals()[name] for name in (
     "programs", "reported", "quiet", "cost")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
-        "exp": math.exp, "min": min, "max": max, "len": len, "sum": sum, "round": round}
+        "exp": math.exp, "log": math.log, "min": min, "max": max, "len": len, "sum": sum, "round": round}
 
 
 # ---- tables ----
@@ -186,8 +186,10 @@ def printed_blocks(text):
 
 
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
-CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", "warpgroups = ": "warpgroups"}
-QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz", "ms": "median_ms"}
+CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", "keys = ": "keys", "B = ": "batch",
+              "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups"}
+QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz",
+              "% of the read rate": "percent_of_read", "read GB/s": "read_gb_per_s", "GB/s": "gb_per_s", "ms": "median_ms"}
 # A recording of the machine has one value a row, and its spread; a row is found by what was measured, and in which unit.
 VALUES = ("least", "greatest", "value")
 WORDS = ("what it holds", "seen by", "met in")  # columns of a table that no recording has

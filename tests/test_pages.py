@@ -96,6 +96,16 @@ class Tables(unittest.TestCase):
             heads = ["", "TFLOPS, M = N = K = 8192", "cuBLAS TFLOPS, M = N = K = 4096"]
             self.assertEqual(figures.right_row("recorded", file.name, heads, row), ["20 gemm", "690", "700.25"])
 
+    def test_find_a_decode_and_the_read_rate_beside_it(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("stage,batch,heads,kv_heads,keys,head_dim,gb_per_s,read_gb_per_s,percent_of_read\n"
+                       "13-decode,1,32,8,1024,128,400,650,61.5\n13-decode,8,32,8,1024,128,2800,2900,96.6\n")
+            file.flush()
+            row = ["13 decode", "1", "1", "1.0", "1"]
+            heads = ["D = 128", *(f"{words}, keys = 1024" for words in ("GB/s, B = 1", "read GB/s, B = 1",
+                                                                        "% of the read rate, B = 8", "GB/s, B = 8"))]
+            self.assertEqual(figures.right_row("recorded", file.name, heads, row), ["13 decode", "400", "650", "96.6", "2800"])
+
 
 class Figures(unittest.TestCase):
     """Measured figures in prose follow from recordings: see figures.py."""

@@ -29,6 +29,12 @@ RUNS = ("--seqlen=64", "", "--causal --head-dim=128", "--seqlen=97 --head-dim=12
         "--seqlen=300 --causal --schedule=1", "--seqlen=200 --head-dim=128 --input=large --schedule=2",
         "--seqlen=640 --heads=1 --causal --schedule=3", "--seqlen=300 --input=waves --head-dim=128 --schedule=4",
         "--seqlen=2 --heads=32 --causal --input=large")
+# What a decode kernel must get right: few and many keys, ends of tiles, groups of query heads, inputs, schedules.
+DECODE_RUNS = ("", "--keys=1 --heads=1 --kv-heads=1", "--keys=2000 --head-dim=128",
+               "--keys=140 --heads=6 --kv-heads=2 --head-dim=128 --schedule=1",
+               "--keys=385 --heads=16 --kv-heads=1 --input=large --schedule=2",
+               "--keys=1 --heads=64 --kv-heads=64 --input=large",
+               "--keys=520 --heads=9 --kv-heads=1 --head-dim=128 --batch=2 --input=waves --schedule=3")
 ALLOWABLE = ("spills", "stack", "serialised")  # where a patch allows all three, ptxas has nothing to refuse
 STEPS = "--step-limit=20000000"
 
@@ -162,13 +168,19 @@ class Task:
         return workshop
 
 
+def runs_of(stage):
+    """The runs that judge a task which names none."""
+    with open(f"stages/{stage}/stage.c", encoding="utf-8") as file:
+        return DECODE_RUNS if ".decode =" in file.read() else RUNS
+
+
 def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
     """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not). For tests:
     `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will do."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
     fields = ("Run", "Ordered", "First", "Goal")
     runs, ordered, begun, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
-    runs = runs or [(options, None) for options in RUNS]
+    runs = runs or [(options, None) for options in runs_of(task.stage)]
     text, built = workshop.build(allow, [options for options, _ in runs + ordered + begun + goals] if quick else None,
                                  None if passes else 1)
     if not built:

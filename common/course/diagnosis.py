@@ -30,15 +30,46 @@ E4M3 = {"rows", "columns"}  # show the places of numbers that e4m3 has; fp16 has
 BACKWARD = {"places"}
 FORWARD = {"ones", "identity", "waves", "far below 0"}  # of these dS is 0 or the maximum counts: a backward pass learns nothing
 
+# The same for a decode stage.
+DECODE_PROBES = {
+    "plain": "",
+    "ones": "--input=ones",
+    "one part": "--splits=1",
+    "few keys": "--keys=16",
+    "many keys": "--keys=2048",
+    "even": "--keys=512",
+    "one query": "--heads=2",
+    "large group": "--heads=16 --kv-heads=1",
+    "wide": "--head-dim=128",
+    "large": "--input=large",
+    "few and large": "--keys=1 --heads=64 --kv-heads=64 --input=large",
+    "waves": "--input=waves",
+    "other order": "--schedule=1",
+}
+
 # Probes that are right, probes that are wrong, and what follows. Each that fits is printed, from the narrowest on.
 ANY_PASS = (
     (("one tile", "plain"), ("many tiles",),
      "only long sequences are wrong: look at what goes from one tile to the next"),
     (("plain",), ("odd",),
      "only a sequence that ends inside a tile is wrong: look at the rows and keys behind its end"),
+    (("one part",), ("plain",),
+     "with one part it is right, with four it is wrong: look at where the parts lie and how they are combined"),
+    (("few keys",), ("plain",),
+     "16 keys are right, 400 are wrong: look at what goes from one tile to the next, and at how warps are combined"),
+    (("plain",), ("many keys",),
+     "400 keys are right, 2048 are wrong: then each slot of a ring is used several times"),
+    (("even",), ("plain",), "only a last tile that is not full is wrong: look at the keys behind the end"),
+    (("one query",), ("plain",), "one query for each key head is right, four are wrong: whose row is it?"),
+    (("plain",), ("large group",),
+     "up to 8 query heads of a key head are right, 16 are wrong: an mma has 8 columns, so these are two of them"),
+    (("plain", "large"), ("few and large",),
+     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
     (("plain", "many tiles"), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain", "many tiles"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
+    (("plain", "many keys"), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
+    (("wide",), ("plain", "many keys"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
     (("one head",), ("plain",), "one head is right, two are wrong: whose memory is read or written?"),
     (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
 )
@@ -70,6 +101,9 @@ FINDINGS = ANY_PASS + (
      "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
      "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own "
      "transpose)"),
+    (("ones",), ("few keys", "plain"),
+     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at which "
+     "elements meet, and where results go"),
     (("ones",), ("identity", "plain"),
      "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at "
      "which elements meet and where results go, and at what a whole row must share: its maximum"),
@@ -86,12 +120,12 @@ def is_explained(text):
     return not re.search(r"^hazards +none", text, re.MULTILINE) or not re.search(r"WRONG|NaN", text)
 
 
-def outcomes(run, names=tuple(PROBES)):
+def outcomes(run, probes):
     """For each probe, whether its run was right, and the report. `run` takes options, and returns a report and an exit
     code. A probe is left out if its kernel was not compiled, or if the program does not know its options."""
     found = {}
-    for name in names:
-        text, code = run(PROBES[name].split())
+    for name, options in probes.items():
+        text, code = run(options.split())
         if code in (0, 1) and "the module has no kernel" not in text:
             found[name] = code == 0, text
     return found
@@ -224,22 +258,33 @@ def beside_hazards(report, run):
     of a wrong address. At most one line."""
     if not re.search(r"elements differ", report):
         return []
-    return [f"so        {sentence}" for sentence in conclusions(outcomes(run, SHAPES))][:1]
+    return [f"so        {sentence}" for sentence in conclusions(outcomes(run, {name: options for name, options in probes_for(report).items() if name in SHAPES}))][:1]
+
+
+def is_backward(report):
+    return "; backward\n" in report
+
+
+def probes_for(report):
+    """The probes of a report's kind of kernel."""
+    if re.search("^problem +decode", report, re.MULTILINE):
+        return DECODE_PROBES
+    left_out = (FORWARD if is_backward(report) else BACKWARD) | (set() if "; e4m3" in report else E4M3)
+    return {name: options for name, options in PROBES.items() if name not in left_out}
 
 
 def diagnosis(report, run):
     """Lines for a run whose report shows wrong numbers; hardly any where a hazard explains them."""
     if is_explained(report):
         return beside_hazards(report, run)
-    backward = "; backward\n" in report
-    left_out = (FORWARD if backward else BACKWARD) | (set() if "; e4m3" in report else E4M3)
-    found = outcomes(run, [name for name in PROBES if name not in left_out])
-    right = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if is_right]
-    wrong = [PROBES[name] or "default options" for name, (is_right, _) in found.items() if not is_right]
+    probes = probes_for(report)
+    found = outcomes(run, probes)
+    right = [probes[name] or "default options" for name, (is_right, _) in found.items() if is_right]
+    wrong = [probes[name] or "default options" for name, (is_right, _) in found.items() if not is_right]
     lines = [f"{word}     {'; '.join(options)}" for word, options in (("right", right), ("wrong", wrong)) if options]
     if not right:
         lines = [f"wrong     with each of {len(wrong)} inputs and shapes"] if wrong else []
-    said = conclusions(found, FINDINGS_BACKWARD if backward else FINDINGS)
+    said = conclusions(found, FINDINGS_BACKWARD if is_backward(report) else FINDINGS)
     if not found.get("identity", (True,))[0]:
         place = None if "rows" in found else found_place(found["identity"][1])  # e4m3 rounds identity's numbers
         said.insert(0, place or first_wrong_row(found["identity"][1]))

@@ -116,6 +116,7 @@ typedef struct DeviceLaunch {
   unsigned grid[3], block[3];    // a 0 counts as 1
   unsigned cluster[3];           // all 0: no cluster
   size_t dynamic_shared;         // bytes; more than 48 KiB is opted into
+  bool early;                    // may begin before the launch before it has ended: programmatic dependent launch
   const void *const *arguments;  // ARGUMENTS(&first, &second, ...): a pointer to each of the kernel's parameters
 } DeviceLaunch;
 

@@ -72,6 +72,7 @@ static bool emulated_launch(Device *device, const DeviceLaunch *launch, int argu
       .dynamic_shared = launch->dynamic_shared,
       .arguments = launch->arguments,
       .argument_count = argument_count,
+      .prerequisite = launch->early ? emulator_last_launch(device->state) : 0,
   };
   memcpy(request.grid, launch->grid, sizeof request.grid);
   memcpy(request.block, launch->block, sizeof request.block);

@@ -177,10 +177,18 @@ static bool opt_in(Device *device, const DeviceLaunch *launch) {
 static bool gpu_launch(Device *device, const DeviceLaunch *launch, int argument_count) {
   (void)argument_count;
   if (!opt_in(device, launch)) return false;
-  CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
-  cluster.value.clusterDim.x = launch->cluster[0];
-  cluster.value.clusterDim.y = launch->cluster[1];
-  cluster.value.clusterDim.z = launch->cluster[2];
+  CUlaunchAttribute attributes[2];
+  unsigned count = 0;
+  if (launch->cluster[0])
+    attributes[count++] = (CUlaunchAttribute){
+        .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        .value.clusterDim = {launch->cluster[0], launch->cluster[1], launch->cluster[2]},
+    };
+  if (launch->early)
+    attributes[count++] = (CUlaunchAttribute){
+        .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        .value.programmaticStreamSerializationAllowed = 1,
+    };
   Gpu *gpu = device->state;
   CUlaunchConfig config = {
       .gridDimX = launch->grid[0],
@@ -191,8 +199,8 @@ static bool gpu_launch(Device *device, const DeviceLaunch *launch, int argument_
       .blockDimZ = launch->block[2],
       .sharedMemBytes = (unsigned)launch->dynamic_shared,
       .hStream = gpu->stream,
-      .attrs = &cluster,
-      .numAttrs = launch->cluster[0] ? 1 : 0,
+      .attrs = attributes,
+      .numAttrs = count,
   };
   CUresult result = gpu->driver.cuLaunchKernelEx(&config, launch->kernel->handle, (void **)launch->arguments, NULL);
   return check_call(device, launch->kernel->name, result);

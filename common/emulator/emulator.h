@@ -417,6 +417,9 @@ typedef enum CounterKind {
   // default schedule loads complete as late as possible, in the order in which they were issued: such a wait is for
   // something that was issued before what other waits needed earlier.
   COUNTER_WAITS_AT_ONCE,
+  // For each bulk or tensor load, how many loads into the cluster's shared memory are pending once it has started,
+  // itself included. Their sum: divided by the number of loads it is the mean.
+  COUNTER_LOADS_IN_FLIGHT,
   COUNTER_KIND_COUNT,
 } CounterKind;
 

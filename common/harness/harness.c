@@ -80,7 +80,9 @@ static int run_on_device(Session *session, const DeviceImage *image) {
   int code = load_kernels(session, image);
   if (code != EXIT_RIGHT) return code;
   const Stage *stage = session->stage;
-  return stage->run ? stage->run(session) : stage->gemm ? gemm_run(session) : attention_run(session);
+  if (stage->run) return stage->run(session);
+  if (stage->gemm) return gemm_run(session);
+  return stage->decode ? decode_run(session) : attention_run(session);
 }
 
 static const char *program_name(const char *path) {

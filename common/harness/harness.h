@@ -5,6 +5,7 @@
 //   options.c     the command line
 //   attention.c   one attention problem, start to end
 //   gemm.c        one matrix product, start to end; gemm_problem.c: its inputs, reference and check
+//   decode.c      one decode problem; decode_problem.c: its inputs, reference and check
 //   problem.c     inputs            quantise.c    the same as e4m3
 //   reference.c   what the output should be, in fp64, and how exact fp16 can be; reference_e4m3.c: how exact e4m3;
 //                 reference_backward.c: what the gradients should be, and how exact fp16 can be;
@@ -23,6 +24,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "bf16.h"
 #include "e4m3.h"
 #include "half.h"
 #include "stage.h"
@@ -59,8 +61,10 @@ enum { MAX_STAGE_OPTIONS = 8, ERROR_SIZE = 320, INPUT_NAME_SIZE = 16 };
 // What the user asked for. The field of a number that was not given has no meaning until options_complete fills it with
 // the default. `given` has a bit for each option.
 typedef struct Options {
-  int device;  // DeviceKind
+  int device;   // DeviceKind
+  bool decode;  // the stage is one of the decode ladder, which has other defaults
   uint64_t batch, heads, seqlen;
+  uint64_t kv_heads, keys, splits;
   int head_dim;            // 0: 64, 1: 128
   bool windowed;           // the stage has a window: head_dim is 96, and causal is set
   uint64_t window;         // of such a stage
@@ -82,7 +86,7 @@ typedef struct Options {
   const char *ptx;
   bool help;
   const char *stage_values[MAX_STAGE_OPTIONS];  // of the stage's own options: NULL not given, "" without a value
-  unsigned given;                               // a bit per OptionIndex
+  uint64_t given;                               // a bit per OptionIndex
 } Options;
 
 typedef enum OptionIndex {
@@ -91,6 +95,9 @@ typedef enum OptionIndex {
   OPTION_HEADS,
   OPTION_SEQLEN,
   OPTION_HEAD_DIM,
+  OPTION_KV_HEADS,
+  OPTION_KEYS,
+  OPTION_SPLITS,
   OPTION_CAUSAL,
   OPTION_WINDOW,
   OPTION_M,
@@ -129,6 +136,7 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
 uint64_t options_step_limit(const Options *options);
 bool options_given(const Options *options, OptionIndex index);
 Shape options_shape(const Options *options);
+DecodeShape options_decode_shape(const Options *options);
 // The input's name as on the command line.
 const char *options_input_name(const Options *options, char name[INPUT_NAME_SIZE]);
 void options_print_help(FILE *out, const char *program, const Stage *stage);
@@ -165,6 +173,8 @@ bool problem_add_lse(Problem *problem);
 // Adds the log-sum-exp and the tensors of the backward pass. False when the host has no memory for them.
 bool problem_add_gradients(Problem *problem, InputKind input, uint64_t seed);
 void problem_free(Problem *problem);
+// Fills one head of one tensor, shape->seqlen rows of head_dim, with numbers of that kind. `head` counts all heads.
+void problem_fill_head(Half *to, const Shape *shape, Tensor tensor, size_t head, InputKind input, uint64_t seed);
 // The number of scales that each tensor of an e4m3 problem has.
 size_t problem_scales(const Problem *problem);
 double problem_scale(const Shape *shape);  // 1 / sqrt(head_dim)
@@ -364,6 +374,37 @@ bool gemm_check(const GemmProblem *problem, uint64_t seed, GemmCheck *check);
 bool gemm_check_is_right(const GemmCheck *check);
 void gemm_report_check(FILE *out, const GemmProblem *problem, const GemmCheck *check);
 
+// ---- decode_problem.c ----
+
+// A decode problem: stage.h's Decode on the host.
+typedef struct DecodeProblem {
+  DecodeShape shape;
+  Bf16 *q, *k, *v, *o;  // o: what the device computed
+} DecodeProblem;
+
+// Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory.
+bool decode_problem_create(DecodeProblem *problem, const DecodeShape *shape, InputKind input, uint64_t seed);
+void decode_problem_free(DecodeProblem *problem);
+size_t decode_query_elements(const DecodeShape *shape);  // of Q, and of O
+size_t decode_cache_elements(const DecodeShape *shape);  // of K, and of V
+
+typedef struct DecodeCheck {
+  int heads;                 // key heads whose queries were compared, of batch * kv_heads
+  uint64_t compared, wrong;  // elements
+  uint64_t not_finite;       // of all of O
+  size_t first_not_finite;
+  double max_error, worst;  // of the elements compared: the largest error, and the largest error / limit
+  Squares squares;          // of O from fp64
+  Difference differences[MAX_DIFFERENCES];
+  int difference_count;
+} DecodeCheck;
+
+// Compares O with fp64: all of it, or the queries of chosen key heads. False when the host has no memory.
+bool decode_check(const DecodeProblem *problem, uint64_t seed, DecodeCheck *check);
+bool decode_check_is_right(const DecodeCheck *check);
+// Prints the result and a checksum of O: two runs whose O differs in a bit have different ones.
+void decode_report_check(FILE *out, const DecodeProblem *problem, const DecodeCheck *check);
+
 // ---- timing.c ----
 
 typedef struct Timing {
@@ -487,9 +528,10 @@ const char *session_option(const Session *session, const char *name);
 // Appends the counters to the file of --counters-csv. shape: NULL when the stage has none. An exit code.
 int session_record_counters(const Session *session, const Shape *shape);
 
-// ---- attention.c, gemm.c and harness.c ----
+// ---- attention.c, gemm.c, decode.c and harness.c ----
 
 int attention_run(Session *session);
 int gemm_run(Session *session);
+int decode_run(Session *session);
 // The whole program: returns its exit code.
 int harness_run(const Stage *stage, const DeviceImage *image, int argc, char *const *argv);

@@ -25,14 +25,24 @@ static const OptionSpec specs[OPTION_COUNT] = {
                        FIELD(device), 0, 0},
     [OPTION_BATCH] = {"batch", "N", "batches (default: 4 on a GPU, 1 on the emulator)", TYPE_NUMBER, FIELD(batch), 1,
                       65536},
-    [OPTION_HEADS] = {"heads", "N", "heads of each batch (default: 32 on a GPU, 2 on the emulator)", TYPE_NUMBER,
-                      FIELD(heads), 1, 65536},
+    [OPTION_HEADS] = {"heads", "N", "heads of each batch (default: 32 on a GPU, 2 on the emulator; 8 there to decode)",
+                      TYPE_NUMBER, FIELD(heads), 1, 65536},
     [OPTION_SEQLEN] =
         {"seqlen", "N",
          "queries and keys of each head (default: 4096 on a GPU; on the emulator 128, or 300 with a window)",
          TYPE_NUMBER, FIELD(seqlen), 1, 1 << 20},
     [OPTION_HEAD_DIM] = {"head-dim", "64|128", "elements of each query, key and value (default: 64)", TYPE_CHOICE,
                          FIELD(head_dim), 0, 0},
+    [OPTION_KV_HEADS] = {"kv-heads", "N",
+                         "heads of keys and values, of which --heads is 1 to 16 times as many "
+                         "(default: 8 on a GPU, 2 on the emulator)",
+                         TYPE_NUMBER, FIELD(kv_heads), 1, 65535},
+    [OPTION_KEYS] = {"keys", "N", "keys of each sequence (default: 4096 on a GPU, 400 on the emulator)", TYPE_NUMBER,
+                     FIELD(keys), 1, 1 << 24},
+    [OPTION_SPLITS] =
+        {"splits", "N",
+         "parts into which the keys of a head are shared out (default: the stage's choice, 4 on the emulator)",
+         TYPE_NUMBER, FIELD(splits), 1, 256},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
     [OPTION_WINDOW] = {"window", "N", "how many keys a query sees: the last N up to its own (default: 1024 or 100)",
                        TYPE_NUMBER, FIELD(window), 1, 1 << 30},
@@ -129,6 +139,10 @@ static const char *nearer(const char *name, const char *candidate, const char *b
 // their shapes; with a window some of these are fixed. Only e4m3 kernels have those for the scales, only some that for
 // the log-sum-exp, and only the backward pass a fixed order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
+  bool of_decode = index >= OPTION_KV_HEADS && index <= OPTION_SPLITS;
+  if (of_decode && !stage->decode) return "does not decode";
+  if (index == OPTION_SPLITS && !stage->splits) return "has one block for each head's keys";
+  if (stage->decode && (index == OPTION_SEQLEN || index == OPTION_CAUSAL)) return "has one query a sequence";
   if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && (stage->run || stage->gemm) && !stage->launch)
     return "is not an attention kernel";
   if ((index == OPTION_HEAD_DIM || index == OPTION_CAUSAL) && stage->windowed)
@@ -206,7 +220,7 @@ static bool parse_option(Options *options, const Stage *stage, OptionIndex index
                          char error[ERROR_SIZE]) {
   const OptionSpec *spec = &specs[index];
   void *field = (char *)options + spec->field;
-  options->given |= 1u << index;
+  options->given |= (uint64_t)1 << index;
   if (spec->type == TYPE_FLAG) {
     if (value) return refuse_option(error, "--%s=%.40s: this option takes no value", spec->name, value);
     *(bool *)field = true;
@@ -255,7 +269,7 @@ static bool parse_argument(Options *options, const Stage *stage, const char *arg
 }
 
 bool options_parse(Options *options, const Stage *stage, int argc, char *const *argv, char error[ERROR_SIZE]) {
-  *options = (Options){.seed = 1, .windowed = stage->windowed != NULL};
+  *options = (Options){.seed = 1, .windowed = stage->windowed != NULL, .decode = stage->decode != NULL};
   for (int i = 1; i < argc; i++)
     if (!parse_argument(options, stage, argv[i], error)) return false;
   return true;
@@ -296,6 +310,7 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
 
 enum { EMULATOR_BATCH = 1, EMULATOR_HEADS = 2, EMULATOR_SEQLEN = 128 };
 enum { EMULATOR_WINDOWED_SEQLEN = 300, EMULATOR_WINDOW = 100 };
+enum { EMULATOR_DECODE_HEADS = 8, EMULATOR_KV_HEADS = 2, EMULATOR_KEYS = 400 };
 enum { EMULATOR_M = 384, EMULATOR_N = 512, EMULATOR_K = 192, GPU_SIZE = 4096 };
 
 static void set_default(Options *options, OptionIndex index, uint64_t value) {
@@ -309,7 +324,9 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
     return refuse_option(error, "--%s: only a GPU can time a kernel; the emulator has no clock (%s)", specs[timed].name,
                          device->note);
   set_default(options, OPTION_BATCH, gpu ? 4 : EMULATOR_BATCH);
-  set_default(options, OPTION_HEADS, gpu ? 32 : EMULATOR_HEADS);
+  set_default(options, OPTION_HEADS, gpu ? 32 : options->decode ? EMULATOR_DECODE_HEADS : EMULATOR_HEADS);
+  set_default(options, OPTION_KV_HEADS, gpu ? 8 : EMULATOR_KV_HEADS);
+  set_default(options, OPTION_KEYS, gpu ? 4096 : EMULATOR_KEYS);
   set_default(options, OPTION_SEQLEN, gpu ? 4096 : options->windowed ? EMULATOR_WINDOWED_SEQLEN : EMULATOR_SEQLEN);
   set_default(options, OPTION_WINDOW, gpu ? 1024 : EMULATOR_WINDOW);
   uint64_t size = options_given(options, OPTION_SIZE) ? options->size : gpu ? GPU_SIZE : 0;
@@ -344,6 +361,16 @@ Shape options_shape(const Options *options) {
       .seqlen = (int)options->seqlen,
       .head_dim = options->windowed ? 96 : head_dim,
       .causal = options->causal || options->windowed,
+  };
+}
+
+DecodeShape options_decode_shape(const Options *options) {
+  return (DecodeShape){
+      .batch = (int)options->batch,
+      .heads = (int)options->heads,
+      .kv_heads = (int)options->kv_heads,
+      .keys = (int)options->keys,
+      .head_dim = options->head_dim ? 128 : 64,
   };
 }
 

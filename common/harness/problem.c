@@ -155,6 +155,29 @@ static void fill_ones(Half *head, const Shape *shape) {
   for (size_t i = 0; i < count; i++) head[i] = half_from_double(1);
 }
 
+// dO is like V, but for explode: there it is 1024 times as large. The gradients are linear in dO.
+void problem_fill_head(Half *to, const Shape *shape, Tensor tensor, size_t head, InputKind input, uint64_t seed) {
+  bool is_d_o = tensor == TENSOR_D_O;
+  if (is_d_o) tensor = TENSOR_V;
+  switch (input) {
+  case INPUT_NORMAL: fill_random(to, shape, 1, seed); break;
+  case INPUT_LARGE: fill_random(to, shape, 8, seed); break;
+  case INPUT_ONES: fill_ones(to, shape); break;
+  case INPUT_ARANGE: fill_arange(to, shape, head); break;
+  case INPUT_WAVES: fill_waves(to, shape, tensor, seed); break;
+  case INPUT_CLIFF: fill_cliff(to, shape, tensor, seed); break;
+  case INPUT_OUTLIERS: fill_outliers(to, shape, seed); break;
+  case INPUT_MEAN: fill_mean(to, shape, tensor, seed); break;
+  case INPUT_NEGATIVE: fill_negative(to, shape, tensor, seed); break;
+  case INPUT_VANISH: fill_vanish(to, shape, tensor, seed); break;
+  case INPUT_EXPLODE: fill_random(to, shape, is_d_o ? 1024 : 1, seed); break;
+  case INPUT_ROWS: tensor == TENSOR_V ? fill_rows(to, shape) : fill_identity(to, shape); break;
+  case INPUT_COLUMNS: tensor == TENSOR_V ? fill_columns(to, shape) : fill_identity(to, shape); break;
+  case INPUT_PLACES: fill_places(to, shape, tensor, is_d_o); break;
+  case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
+  }
+}
+
 typedef struct Filling {
   const Problem *problem;
   Tensor first;  // of the tensors to fill
@@ -173,29 +196,7 @@ static void fill_head(void *context, size_t index) {
   uint64_t seed = filling->seed;
   seed = random_bits(&seed) + index;
   seed = random_bits(&seed);
-
-  // dO is like V, but for explode: there it is 1024 times as large. The gradients are linear in dO.
-  bool is_d_o = index / problem->heads == TENSOR_D_O;
-  Tensor tensor = is_d_o ? TENSOR_V : index / problem->heads;
-  size_t head = index % problem->heads;
-
-  switch (filling->input) {
-  case INPUT_NORMAL: fill_random(to, shape, 1, seed); break;
-  case INPUT_LARGE: fill_random(to, shape, 8, seed); break;
-  case INPUT_ONES: fill_ones(to, shape); break;
-  case INPUT_ARANGE: fill_arange(to, shape, head); break;
-  case INPUT_WAVES: fill_waves(to, shape, tensor, seed); break;
-  case INPUT_CLIFF: fill_cliff(to, shape, tensor, seed); break;
-  case INPUT_OUTLIERS: fill_outliers(to, shape, seed); break;
-  case INPUT_MEAN: fill_mean(to, shape, tensor, seed); break;
-  case INPUT_NEGATIVE: fill_negative(to, shape, tensor, seed); break;
-  case INPUT_VANISH: fill_vanish(to, shape, tensor, seed); break;
-  case INPUT_EXPLODE: fill_random(to, shape, is_d_o ? 1024 : 1, seed); break;
-  case INPUT_ROWS: tensor == TENSOR_V ? fill_rows(to, shape) : fill_identity(to, shape); break;
-  case INPUT_COLUMNS: tensor == TENSOR_V ? fill_columns(to, shape) : fill_identity(to, shape); break;
-  case INPUT_PLACES: fill_places(to, shape, tensor, is_d_o); break;
-  case INPUT_IDENTITY: tensor == TENSOR_V ? fill_arange(to, shape, head) : fill_identity(to, shape); break;
-  }
+  problem_fill_head(to, shape, index / problem->heads, index % problem->heads, filling->input, seed);
   progress_add(1);
 }
 

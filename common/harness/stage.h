@@ -83,6 +83,35 @@ typedef bool GemmLaunch(Device *device, const Gemm *gemm);
 // 256, and 64 columns, with the 128-byte swizzle. (tensor_maps.c)
 bool gemm_tensor_map(Device *device, DeviceAddress matrix, int rows, int columns, int box_rows, TensorMap *map);
 
+// Decode: each sequence of the batch has one query a head, and the keys and values of all tokens before it, its cache.
+// heads / kv_heads query heads share the keys and values of one head (grouped-query attention): query head h reads head
+// h / (heads / kv_heads). K and V are [batch][kv_heads][keys][head_dim], Q and O [batch][heads][1][head_dim].
+typedef struct DecodeShape {
+  int batch, heads, kv_heads, keys, head_dim;
+} DecodeShape;
+
+// One launch: where the tensors lie in device memory. All of them are bf16: 8 bits of exponent, 7 of fraction.
+typedef struct Decode {
+  DecodeShape shape;
+  float scale;              // of the scores; 1 / sqrt(head_dim), if nobody wants another
+  DeviceTensor q, k, v, o;  // Q and O have one row a head
+  int splits;               // into how many parts the keys are shared out; 0: the stage chooses
+  DeviceAddress workspace;  // as many bytes as the stage's decode_workspace returned, not initialised
+  DeviceModule *module;     // what nvcc made of the stage's kernel.cu
+} Decode;
+
+// Queues kernels. False when a call of the device failed.
+typedef bool DecodeLaunch(Device *device, const Decode *decode);
+
+// The tensor with its strides written out, if they are all 0: of K and V, or of Q and O, with `rows` rows a head and
+// `heads` heads. (tensor_maps.c)
+DeviceTensor decode_tensor_with_strides(int heads, int rows, int head_dim, DeviceTensor tensor);
+
+// Makes the map of K or V, as [batch][kv_heads][head_dim / 64][keys][64]: a box has `rows` keys, at most 256, with all
+// their head_dim columns, in panels of 64 columns with the 128-byte swizzle, one panel after another. Keys from `keys`
+// on read as zeros. (tensor_maps.c)
+bool decode_tensor_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map);
+
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
 // square brackets, "[BITS]", may be left out. session_option gives what the user wrote.
 typedef struct StageOption {
@@ -121,7 +150,13 @@ typedef struct Stage {
   // A stage that computes a matrix product has this in the place of launch.
   GemmLaunch *gemm;
 
-  // A stage that is neither does everything itself, with the parts of harness.h: it checks, reports,
+  // A stage of the decode ladder has this in the place of launch, and the bytes of device memory that it needs besides
+  // the tensors; a NULL function: none. `splits`: whether it shares the keys of a head out among several blocks.
+  DecodeLaunch *decode;
+  size_t (*decode_workspace)(const DecodeShape *shape, int splits, int sm_count);
+  bool splits;
+
+  // A stage that is none of these does everything itself, with the parts of harness.h: it checks, reports,
   // and returns the exit code. Then launch is NULL, unless run prepares something and goes on with attention_run.
   int (*run)(Session *session);
   const StageOption *options;  // ends with a NULL name; NULL: none

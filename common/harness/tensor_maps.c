@@ -1,4 +1,4 @@
-// Tensor maps of an attention problem's tensors, and of matrices.
+// Tensor maps of an attention problem's tensors, of matrices, and of a cache.
 #include "stage.h"
 
 enum { PANEL = 64 };  // columns of fp16: 128 bytes, as many as the widest swizzle has
@@ -56,6 +56,30 @@ bool gemm_tensor_map(Device *device, DeviceAddress matrix, int rows, int columns
       .size = {(uint64_t)columns, (uint64_t)rows},
       .stride = {0, 2 * (uint64_t)columns},
       .box = {PANEL, (uint32_t)box_rows},
+      .swizzle = TENSOR_SWIZZLE_128B,
+      .l2_promotion = TENSOR_L2_256B,
+  };
+  return device_tensor_map(device, &spec, map);
+}
+
+DeviceTensor decode_tensor_with_strides(int heads, int rows, int head_dim, DeviceTensor tensor) {
+  if (tensor.batch || tensor.head || tensor.row) return tensor;
+  int64_t head = (int64_t)rows * head_dim;
+  return (DeviceTensor){tensor.address, head * heads, head, head_dim};
+}
+
+bool decode_tensor_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
+  const uint64_t bf16 = 2;
+  tensor = decode_tensor_with_strides(shape->kv_heads, shape->keys, shape->head_dim, tensor);
+  uint32_t panels = (uint32_t)shape->head_dim / PANEL;
+  TensorMapSpec spec = {
+      .type = TENSOR_MAP_BF16,
+      .rank = 5,
+      .address = tensor.address,
+      .size = {PANEL, (uint64_t)shape->keys, panels, (uint64_t)shape->kv_heads, (uint64_t)shape->batch},
+      .stride = {0, bf16 * (uint64_t)tensor.row, bf16 * PANEL, bf16 * (uint64_t)tensor.head,
+                 bf16 * (uint64_t)tensor.batch},
+      .box = {PANEL, (uint32_t)rows, panels, 1, 1},
       .swizzle = TENSOR_SWIZZLE_128B,
       .l2_promotion = TENSOR_L2_256B,
   };

@@ -25,6 +25,15 @@ static __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap *ma
                : "memory");
 }
 
+// The same for a tensor of five dimensions, the innermost first.
+static __device__ __forceinline__ void tma_load(uint32_t to, const TensorMap *map, uint32_t barrier, int x, int y,
+                                                int z, int u, int v) {
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+               "%6, %7}], [%2];" ::"r"(to),
+               "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(u), "r"(v)
+               : "memory");
+}
+
 // Loads `bytes` bytes that lie one after another and need no map. Both addresses and the number are multiples of 16.
 // PTX ISA 9.7.9.25.4.1, "cp.async.bulk".
 static __device__ __forceinline__ void bulk_load(uint32_t to, const void *from, uint32_t barrier, int bytes) {

@@ -86,6 +86,7 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_SYNCHRONISATION_ONCE] = "inst_synchronisation_without_polls",
     [COUNTER_INST_MUFU_SCALED] = "inst_mufu_scaled",
     [COUNTER_WAITS_AT_ONCE] = "waits_at_once",
+    [COUNTER_LOADS_IN_FLIGHT] = "loads_in_flight",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -207,6 +208,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   if (inst->row->scaled) c.value[COUNTER_INST_MUFU_SCALED] = counts->warps;
   c.value[COUNTER_WAITS_AT_ONCE] = counts->at_once;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
+  c.value[COUNTER_LOADS_IN_FLIGHT] = counts->loads_in_flight;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   c.value[COUNTER_INST_SYNCHRONISATION_ONCE] = c.value[COUNTER_INST_SYNCHRONISATION] - counts->failed_polls;
   return c;

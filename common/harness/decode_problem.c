@@ -1,0 +1,297 @@
+// A decode problem's inputs, what O should be, and how far from it a right kernel may be.
+//
+// The limit is that of reference.c, with bf16's roundings in the place of fp16's: a kernel rounds the weights
+// P = exp(S - max) to bf16 before P V, and O at the end, and computes everything else in fp32. The row is computed a
+// second time with those two roundings, and
+//
+//   limit = 2 * max over d of |rounded path - exact|  +  2^-9 |o| + 2^-25 keys |o| + 2^-9 rms + 2^-20 |s| mass + 2^-134
+//
+// 2^-9 is half a unit of bf16's last place, and 2^-134 half of its smallest number. A kernel may share the keys out
+// among warps and blocks. Their parts are in fp32, and are combined in fp32, so the limit does not ask how many.
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "harness.h"
+
+enum { MAX_HEAD_DIM = 128 };
+
+size_t decode_query_elements(const DecodeShape *shape) {
+  return (size_t)shape->batch * (size_t)shape->heads * (size_t)shape->head_dim;
+}
+
+size_t decode_cache_elements(const DecodeShape *shape) {
+  return (size_t)shape->batch * (size_t)shape->kv_heads * (size_t)shape->keys * (size_t)shape->head_dim;
+}
+
+// ---- inputs ----
+
+typedef struct CacheFilling {
+  const DecodeShape *shape;
+  Bf16 *to;
+  Tensor tensor;
+  int rows;  // of a head
+  InputKind input;
+  uint64_t seed;
+} CacheFilling;
+
+// Fills one head as problem.c does, in place, and rounds it to bf16. Each head has its own random stream.
+static void fill_cache_head(void *context, size_t head) {
+  const CacheFilling *filling = context;
+  Shape rows = {.batch = 1, .heads = 1, .seqlen = filling->rows, .head_dim = filling->shape->head_dim};
+  size_t count = (size_t)rows.seqlen * (size_t)rows.head_dim;
+  Bf16 *to = filling->to + head * count;
+  uint64_t seed = filling->seed;
+  seed = random_bits(&seed) + TENSORS * head + filling->tensor;
+  seed = random_bits(&seed);
+  problem_fill_head(to, &rows, filling->tensor, head, filling->input, seed);
+  for (size_t i = 0; i < count; i++) to[i] = bf16_from_double(half_to_float(to[i]));
+}
+
+bool decode_problem_create(DecodeProblem *problem, const DecodeShape *shape, InputKind input, uint64_t seed) {
+  size_t queries = decode_query_elements(shape), cache = decode_cache_elements(shape);
+  *problem = (DecodeProblem){
+      .shape = *shape,
+      .q = malloc(queries * sizeof(Bf16)),
+      .o = malloc(queries * sizeof(Bf16)),
+      .k = malloc(cache * sizeof(Bf16)),
+      .v = malloc(cache * sizeof(Bf16)),
+  };
+  if (!problem->q || !problem->k || !problem->v || !problem->o) {
+    decode_problem_free(problem);
+    return false;
+  }
+  size_t heads = (size_t)shape->batch * (size_t)shape->heads, kv_heads = (size_t)shape->batch * (size_t)shape->kv_heads;
+  progress_begin("making inputs", 0);
+  parallel_for(heads, fill_cache_head, &(CacheFilling){shape, problem->q, TENSOR_Q, 1, input, seed});
+  parallel_for(kv_heads, fill_cache_head, &(CacheFilling){shape, problem->k, TENSOR_K, shape->keys, input, seed});
+  parallel_for(kv_heads, fill_cache_head, &(CacheFilling){shape, problem->v, TENSOR_V, shape->keys, input, seed});
+  progress_end();
+  return true;
+}
+
+void decode_problem_free(DecodeProblem *problem) {
+  free(problem->q);
+  free(problem->k);
+  free(problem->v);
+  free(problem->o);
+  *problem = (DecodeProblem){0};
+}
+
+// ---- the reference: one query ----
+
+// Row `key` of K or V in key head `head`, widened. The one place that knows where a key lies.
+static void load_key(const DecodeProblem *problem, const Bf16 *cache, size_t head, int key, double *to) {
+  int head_dim = problem->shape.head_dim;
+  const Bf16 *from = cache + (head * (size_t)problem->shape.keys + (size_t)key) * (size_t)head_dim;
+  for (int d = 0; d < head_dim; d++) to[d] = bf16_to_float(from[d]);
+}
+
+// The weights of a query, the largest of them 1. Returns the largest magnitude of a score.
+static double decode_weights(const DecodeProblem *problem, size_t head, const double *query, double *weights) {
+  int keys = problem->shape.keys, head_dim = problem->shape.head_dim;
+  double row[MAX_HEAD_DIM], scale = 1 / sqrt(head_dim), max = -INFINITY, largest = 0;
+  for (int key = 0; key < keys; key++) {
+    load_key(problem, problem->k, head, key, row);
+    double score = weights[key] = scale * reference_dot(query, row, head_dim);
+    max = larger(max, score);
+    largest = larger(largest, fabs(score));
+  }
+  for (int key = 0; key < keys; key++) weights[key] = exp(weights[key] - max);
+  return largest;
+}
+
+// Sums over the keys of weight times value, for each d.
+typedef struct DecodeSums {
+  double weight, exact[MAX_HEAD_DIM], rounded[MAX_HEAD_DIM], absolute[MAX_HEAD_DIM], squared[MAX_HEAD_DIM];
+} DecodeSums;
+
+static void add_value_rows(const DecodeProblem *problem, size_t head, const double *weights, DecodeSums *sums) {
+  double row[MAX_HEAD_DIM];
+  for (int key = 0; key < problem->shape.keys; key++) {
+    load_key(problem, problem->v, head, key, row);
+    double weight = weights[key], rounded = bf16_round(weight);
+    sums->weight += weight;
+    for (int d = 0; d < problem->shape.head_dim; d++) {
+      double term = weight * row[d];
+      sums->exact[d] += term;
+      sums->rounded[d] = add_product(rounded, row[d], sums->rounded[d]);
+      sums->absolute[d] += fabs(term);
+      sums->squared[d] = add_product(term, term, sums->squared[d]);
+    }
+  }
+}
+
+// O of a query in fp64. Returns its limit.
+static double answer_query(const DecodeProblem *problem, size_t head, const double *query, double *weights,
+                           double *out) {
+  DecodeSums sums = {0};
+  double largest = decode_weights(problem, head, query, weights);
+  add_value_rows(problem, head, weights, &sums);
+  double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
+  for (int d = 0; d < problem->shape.head_dim; d++) {
+    out[d] = sums.exact[d] / sums.weight;
+    rounded_error = larger(rounded_error, fabs(bf16_round(sums.rounded[d] / sums.weight) - out[d]));
+    magnitude = larger(magnitude, fabs(out[d]));
+    mass = larger(mass, sums.absolute[d] / sums.weight);
+    rms = larger(rms, sqrt(sums.squared[d]) / sums.weight);
+  }
+  return 2 * rounded_error + (0x1p-9 + 0x1p-25 * problem->shape.keys) * magnitude + 0x1p-9 * rms +
+         0x1p-20 * largest * mass + 0x1p-134;
+}
+
+// ---- the check ----
+
+// Key heads are chosen when all would take more multiply-adds than this.
+static const double DECODE_WORK_LIMIT = 0x1p29;
+
+typedef struct DecodeChecking {
+  const DecodeProblem *problem;
+  int *number;         // of each chosen key head; sorted
+  DecodeCheck *heads;  // of each chosen key head
+  atomic_bool out_of_memory;
+} DecodeChecking;
+
+static void compare_query(const DecodeProblem *problem, size_t query, const double *expected, double limit,
+                          DecodeCheck *check) {
+  for (int d = 0; d < problem->shape.head_dim; d++) {
+    size_t index = query * (size_t)problem->shape.head_dim + (size_t)d;
+    double value = bf16_to_float(problem->o[index]), error = fabs(value - expected[d]);
+    check->compared++;
+    check->max_error = larger(check->max_error, error);
+    check->worst = larger(check->worst, error / limit);
+    check->squares.difference += (value - expected[d]) * (value - expected[d]);
+    check->squares.reference += expected[d] * expected[d];
+    if (error <= limit) continue;  // false for NaN
+    check->wrong++;
+    if (check->difference_count < MAX_DIFFERENCES)
+      check->differences[check->difference_count++] = (Difference){index, value, expected[d], limit};
+  }
+}
+
+// All queries of one chosen key head.
+static void check_key_head(void *context, size_t i) {
+  DecodeChecking *checking = context;
+  const DecodeProblem *problem = checking->problem;
+  const DecodeShape *shape = &problem->shape;
+  size_t head = (size_t)checking->number[i], group = (size_t)(shape->heads / shape->kv_heads);
+  if (i > 0 && checking->number[i] == checking->number[i - 1]) return;
+  double query[MAX_HEAD_DIM], expected[MAX_HEAD_DIM], *weights = malloc((size_t)shape->keys * sizeof *weights);
+  for (size_t row = head * group; weights && row < (head + 1) * group; row++) {
+    for (int d = 0; d < shape->head_dim; d++) query[d] = bf16_to_float(problem->q[row * (size_t)shape->head_dim + d]);
+    double limit = answer_query(problem, head, query, weights, expected);
+    compare_query(problem, row, expected, limit, &checking->heads[i]);
+  }
+  if (!weights) checking->out_of_memory = true;
+  free(weights);
+  progress_add(1);
+}
+
+// Heads are added in order, so the differences that stay are the first ones.
+static void add_key_head(DecodeCheck *all, const DecodeCheck *head) {
+  all->compared += head->compared;
+  all->wrong += head->wrong;
+  all->max_error = larger(all->max_error, head->max_error);
+  all->worst = larger(all->worst, head->worst);
+  all->squares.difference += head->squares.difference;
+  all->squares.reference += head->squares.reference;
+  for (int i = 0; i < head->difference_count && all->difference_count < MAX_DIFFERENCES; i++)
+    all->differences[all->difference_count++] = head->differences[i];
+}
+
+static int choose_heads(const DecodeShape *shape) {
+  double each = (double)shape->heads / shape->kv_heads * shape->keys * shape->head_dim;
+  double heads = DECODE_WORK_LIMIT / each, all = (double)shape->batch * shape->kv_heads;
+  if (heads >= all) return (int)all;
+  double least = all < 4 ? all : 4;
+  return (int)(heads > least ? heads : least);
+}
+
+bool decode_check(const DecodeProblem *problem, uint64_t seed, DecodeCheck *check) {
+  const DecodeShape *shape = &problem->shape;
+  *check = (DecodeCheck){.heads = choose_heads(shape)};
+  size_t count = (size_t)check->heads;
+  DecodeChecking checking = {
+      .problem = problem,
+      .number = malloc(count * sizeof(int)),
+      .heads = calloc(count, sizeof(DecodeCheck)),
+  };
+  bool done = checking.number && checking.heads;
+  if (done) {
+    check_choose_rows(checking.number, check->heads, shape->batch * shape->kv_heads, seed);
+    progress_begin("reference on the CPU", count);
+    parallel_for(count, check_key_head, &checking);
+    progress_end();
+    for (size_t i = 0; i < count; i++) add_key_head(check, &checking.heads[i]);
+    for (size_t i = 0; i < decode_query_elements(shape); i++)
+      if (!bf16_is_finite(problem->o[i]) && check->not_finite++ == 0) check->first_not_finite = i;
+    done = !checking.out_of_memory;
+  }
+  free(checking.number);
+  free(checking.heads);
+  return done;
+}
+
+bool decode_check_is_right(const DecodeCheck *check) {
+  return check->compared > 0 && check->wrong == 0 && check->not_finite == 0;
+}
+
+// ---- what it prints ----
+
+static void print_query_place(FILE *out, const DecodeProblem *problem, size_t index) {
+  size_t head_dim = (size_t)problem->shape.head_dim, head = index / head_dim, heads = (size_t)problem->shape.heads;
+  fprintf(out, "O[%zu][%zu][%zu]", head / heads, head % heads, index % head_dim);
+}
+
+static void print_wrong_queries(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
+  char text[32];
+  fprintf(out, "          the first that %s, O[batch][head][d]:\n", check->wrong == 1 ? "differs" : "differ");
+  for (int i = 0; i < check->difference_count; i++) {
+    const Difference *difference = &check->differences[i];
+    fprintf(out, "          ");
+    print_query_place(out, problem, difference->index);
+    if (isnan(difference->got))
+      fprintf(out, ": got NaN, expected %.6g\n", difference->expected);
+    else
+      fprintf(out, ": got %.6g, expected %.6g, off by %.2g (limit %.2g)\n", difference->got, difference->expected,
+              fabs(difference->got - difference->expected), difference->limit);
+  }
+  uint64_t more = check->wrong - (uint64_t)check->difference_count;
+  if (more) fprintf(out, "          and %s more\n", format_count(text, more));
+}
+
+static void report_wrong_decode(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
+  char wrong[32], compared[32];
+  fprintf(out, "WRONG: %s of %s elements %s from the fp64 reference", format_count(wrong, check->wrong),
+          format_count(compared, check->compared), check->wrong == 1 ? "differs" : "differ");
+  if (check->max_error != 0) fprintf(out, ", max error %.2g", check->max_error);
+  fprintf(out, "\n");
+  if (check->not_finite) {
+    fprintf(out, "          %s of %s %s NaN or infinite (never written?), the first is ",
+            format_count(wrong, check->not_finite), format_count(compared, decode_query_elements(&problem->shape)),
+            check->not_finite == 1 ? "is" : "are");
+    print_query_place(out, problem, check->first_not_finite);
+    fprintf(out, "\n");
+  }
+  if (check->wrong) print_wrong_queries(out, problem, check);
+}
+
+// FNV-1a.
+static uint32_t decode_checksum(const DecodeProblem *problem) {
+  uint32_t hash = 2166136261u;
+  const uint8_t *bytes = (const uint8_t *)problem->o;
+  for (size_t i = 0; i < sizeof(Bf16) * decode_query_elements(&problem->shape); i++)
+    hash = (hash ^ bytes[i]) * 16777619u;
+  return hash;
+}
+
+void decode_report_check(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
+  char compared[32];
+  int heads = problem->shape.batch * problem->shape.kv_heads;
+  fprintf(out, "result    ");
+  if (!decode_check_is_right(check)) return report_wrong_decode(out, problem, check);
+  fprintf(out, "right: %s%s elements", check->heads == heads ? "all " : "", format_count(compared, check->compared));
+  if (check->heads != heads) fprintf(out, " (of %d key heads)", check->heads);
+  fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", check->max_error, 100 * check->worst);
+  fprintf(out, "accuracy  the kernel is off by %.2f %%; checksum of O %08" PRIx32 "\n",
+          100 * check_relative_error(&check->squares), decode_checksum(problem));
+}

@@ -1,0 +1,34 @@
+// Stage 13c's launch: a cluster for each key head of each sequence.
+#include "../13b-split-kv/splits.h"
+
+#include "exchange.h"
+
+// Besides struct Shared, of struct Exchange: the log-sum-exp and the columns that the blocks send.
+enum { EXCHANGE_BYTES = 4 * CLUSTER_AT_MOST * QUERIES_AT_MOST + 8 * (QUERIES_AT_MOST * 128 / 2 + CLUSTER_AT_MOST) };
+
+static bool launch(Device *device, const Decode *decode) {
+  const DecodeShape *shape = &decode->shape;
+  Problem problem = decode_problem(decode);
+  int sm_count = device_info(device)->sm_count;
+  // All blocks of a cluster run in one part of the GPU, a GPC. Large clusters fill the GPCs unevenly, so a few blocks
+  // less are better.
+  int enough = sm_count * 3 / 8;
+  unsigned blocks = (unsigned)splits_for(shape, decode->splits, sm_count, CLUSTER_AT_MOST, enough);
+  Maps maps;
+  DeviceLaunch kernel = {
+      .kernel = decode_kernel(device, decode),
+      .grid = {blocks, (unsigned)shape->kv_heads, (unsigned)shape->batch},
+      .block = {THREADS},
+      .cluster = {blocks, 1, 1},
+      .dynamic_shared = DECODE_SHARED + EXCHANGE_BYTES,
+      .arguments = ARGUMENTS(&maps, &problem),
+  };
+  return decode_maps(device, decode, &maps) && device_launch(device, &kernel);
+}
+
+const Stage stage = {
+    .name = "13c-cluster",
+    .title = "the blocks of a cluster combine their parts through each other's shared memory",
+    .decode = launch,
+    .splits = true,
+};
