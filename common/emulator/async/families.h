@@ -4,32 +4,32 @@
 #include "../warp/decoder.h"
 
 // cp_async.c
-Decode decode_cp_async;
-Decode decode_cp_async_group;
+DecodeFunction decode_cp_async;
+DecodeFunction decode_cp_async_group;
 
 // bulk.c
-Decode decode_bulk;
-Decode decode_bulk_group;
-Decode decode_bulk_prefetch;
+DecodeFunction decode_bulk;
+DecodeFunction decode_bulk_group;
+DecodeFunction decode_bulk_prefetch;
 
 // store_async.c
-Decode decode_st_async;
-Decode decode_red_async;
+DecodeFunction decode_st_async;
+DecodeFunction decode_red_async;
 
 // tensor_copy.c
-Decode decode_tensor_load;
-Decode decode_tensor_store;
-Decode decode_tensor_prefetch;
+DecodeFunction decode_tensor_load;
+DecodeFunction decode_tensor_store;
+DecodeFunction decode_tensor_prefetch;
 
 // tensor_map_edit.c
-Decode decode_tensormap_replace;
-Decode decode_tensormap_copy;
+DecodeFunction decode_tensormap_replace;
+DecodeFunction decode_tensormap_copy;
 
 // mbarrier.c
-Decode decode_mbarrier_init;
-Decode decode_mbarrier_inval;
-Decode decode_mbarrier_bytes;
-Decode decode_mbarrier_arrive;
-Decode decode_mbarrier_arrive_async;
-Decode decode_mbarrier_wait;
-Decode decode_mbarrier_pending_count;
+DecodeFunction decode_mbarrier_init;
+DecodeFunction decode_mbarrier_inval;
+DecodeFunction decode_mbarrier_bytes;
+DecodeFunction decode_mbarrier_arrive;
+DecodeFunction decode_mbarrier_arrive_async;
+DecodeFunction decode_mbarrier_wait;
+DecodeFunction decode_mbarrier_pending_count;

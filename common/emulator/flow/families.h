@@ -4,22 +4,22 @@
 #include "../warp/decoder.h"
 
 // barrier.c
-Decode decode_barrier;
-Decode decode_warp_barrier;
+DecodeFunction decode_barrier;
+DecodeFunction decode_warp_barrier;
 
 // cluster.c
-Decode decode_cluster_barrier;
-Decode decode_cluster_address;
+DecodeFunction decode_cluster_barrier;
+DecodeFunction decode_cluster_address;
 
 // fence.c
-Decode decode_fence;
-Decode decode_proxy_fence;
+DecodeFunction decode_fence;
+DecodeFunction decode_proxy_fence;
 
 // control.c
-Decode decode_stack;
-Decode decode_bra;
-Decode decode_brx;
-Decode decode_call;
-Decode decode_ret;
-Decode decode_exit;
-Decode decode_trap;
+DecodeFunction decode_stack;
+DecodeFunction decode_bra;
+DecodeFunction decode_brx;
+DecodeFunction decode_call;
+DecodeFunction decode_ret;
+DecodeFunction decode_exit;
+DecodeFunction decode_trap;

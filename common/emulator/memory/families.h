@@ -4,10 +4,10 @@
 #include "../warp/decoder.h"
 
 // load_store.c
-Decode decode_ld;
-Decode decode_st;
-Decode decode_cache_hint;
+DecodeFunction decode_ld;
+DecodeFunction decode_st;
+DecodeFunction decode_cache_hint;
 
 // atomic.c
-Decode decode_atom;
-Decode decode_red;
+DecodeFunction decode_atom;
+DecodeFunction decode_red;

@@ -4,43 +4,43 @@
 #include "../warp/decoder.h"
 
 // integer.c, bits.c
-Decode decode_integer;
-Decode decode_bits;
-Decode decode_lop3;
+DecodeFunction decode_integer;
+DecodeFunction decode_bits;
+DecodeFunction decode_lop3;
 
 // float.c, half.c
-Decode decode_float;
-Decode decode_half;
+DecodeFunction decode_float;
+DecodeFunction decode_half;
 
 // convert.c
-Decode decode_convert;
-Decode decode_convert_pack;
+DecodeFunction decode_convert;
+DecodeFunction decode_convert_pack;
 
 // compare.c
-Decode decode_setp;
-Decode decode_set;
-Decode decode_testp;
-Decode decode_selp;
-Decode decode_slct;
+DecodeFunction decode_setp;
+DecodeFunction decode_set;
+DecodeFunction decode_testp;
+DecodeFunction decode_selp;
+DecodeFunction decode_slct;
 
 // move.c
-Decode decode_mov;
-Decode decode_cvta;
-Decode decode_isspacep;
+DecodeFunction decode_mov;
+DecodeFunction decode_cvta;
+DecodeFunction decode_isspacep;
 
 // collective.c
-Decode decode_shfl;
-Decode decode_vote;
-Decode decode_match;
-Decode decode_redux;
-Decode decode_elect;
-Decode decode_activemask;
+DecodeFunction decode_shfl;
+DecodeFunction decode_vote;
+DecodeFunction decode_match;
+DecodeFunction decode_redux;
+DecodeFunction decode_elect;
+DecodeFunction decode_activemask;
 
 // video.c
-Decode decode_video;
+DecodeFunction decode_video;
 
 // hints.c
-Decode decode_nanosleep;
-Decode decode_griddepcontrol;
-Decode decode_createpolicy;
-Decode decode_pmevent;
+DecodeFunction decode_nanosleep;
+DecodeFunction decode_griddepcontrol;
+DecodeFunction decode_createpolicy;
+DecodeFunction decode_pmevent;

@@ -4,19 +4,19 @@
 #include "../warp/decoder.h"
 
 // matrix_memory.c
-Decode decode_ldmatrix;
-Decode decode_stmatrix;
-Decode decode_movmatrix;
+DecodeFunction decode_ldmatrix;
+DecodeFunction decode_stmatrix;
+DecodeFunction decode_movmatrix;
 
 // mma.c, wmma.c
-Decode decode_mma;
-Decode decode_wmma_load;
-Decode decode_wmma_mma;
-Decode decode_wmma_store;
+DecodeFunction decode_mma;
+DecodeFunction decode_wmma_load;
+DecodeFunction decode_wmma_mma;
+DecodeFunction decode_wmma_store;
 
 // wgmma.c
-Decode decode_wgmma;
-Decode decode_wgmma_group;
+DecodeFunction decode_wgmma;
+DecodeFunction decode_wgmma_group;
 
 // setmaxnreg.c
-Decode decode_setmaxnreg;
+DecodeFunction decode_setmaxnreg;

@@ -13,7 +13,7 @@ typedef enum DecodeResult {
 } DecodeResult;
 
 // Decodes one instruction, or several that are alike: fills *inst.
-typedef DecodeResult Decode(Decoder *decoder, const PtxInstruction *source, Inst *inst);
+typedef DecodeResult DecodeFunction(Decoder *decoder, const PtxInstruction *source, Inst *inst);
 
 enum { KNOWN_ROWS = 256 };
 

@@ -60,7 +60,7 @@ enum { SM_80 = 800, SM_86 = 860, SM_89 = 890, SM_90 = 900, SM_90A = 901 };
 typedef struct Instruction {
   const char *name;  // the opcode, and the modifiers that distinguish it from others of this opcode
   uint32_t types;    // a bit for each PtxType that its last type may be; 0: any, or none
-  Decode *decode;
+  DecodeFunction *decode;
   CounterKind counter;  // its class, COUNTER_INST_...
   MemoryUse memory;
   RegisterUse registers;
