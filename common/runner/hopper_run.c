@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "elf.h"
+#include "prepare.h"
 
 enum { EXIT_FAULT = 1, EXIT_USAGE = 2 };
 
@@ -212,10 +213,7 @@ static int print_reports(const char *folder) {
   Reports reports = {0};
   visit_reports(folder, &reports, false);
   visit_reports(folder, &reports, true);
-  char link[PATH_MAX];
-  snprintf(link, sizeof link, "%s/" LINK, folder);
-  unlink(link);
-  rmdir(folder);
+  remove_folder(folder);
   return reports.code;
 }
 
@@ -264,6 +262,11 @@ int main(int argc, char **argv) {
   if (!find_stand_ins(folder)) return fail_here("the stand-ins are missing; make hopper-run builds them");
   if (!mkdtemp(reports) || !avoid_separators(folder, reports)) return fail_here("%s: %s", reports, strerror(errno));
   preload_libraries(folder, &facts);
+  if (!prepare_compilers(folder, reports)) {
+    wrong = fail_here("%s: %s", reports, strerror(errno));
+    remove_folder(reports);
+    return wrong;
+  }
   setenv("HOPPER_RUN_REPORT", reports, 1);
   int code = run_program(path, argv + at);
   int found = print_reports(reports);
