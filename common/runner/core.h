@@ -78,7 +78,7 @@ CUresult core_missing(const char *function);
 // Success for device 0. Another one does not exist: the first time, a line says so.
 CUresult core_device(int device);
 
-// A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
+// A C++ name as it is written in the source, where there is a libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);
 
 // Called when a library, whose kernels are not emulated, reads these bytes: a fault if nothing has written them. what:
