@@ -91,6 +91,10 @@ void core_unwritten(uint64_t address, const char *what);
 
 // ---- report.c ----
 
+// For pytest: the findings since the last call of this function, as text that ends with a 0, cut where the size ends.
+// Returns how many of them are faults. The stand-in for libcuda.so.1 exports it.
+int hopper_run_new_findings(char *text, size_t size);
+
 // Updates the report in hopper-run's folder, if there is one, because the program may end at any time.
 void report_update(void);
 // Called when the program ends.

@@ -1,5 +1,5 @@
 // The environment of a program that compiles kernels while it runs: see prepare.h.
-#define _GNU_SOURCE  // FTW_DEPTH, FTW_PHYS
+#define _GNU_SOURCE  // FTW_DEPTH, FTW_PHYS, asprintf
 #include "prepare.h"
 
 #include <dirent.h>
@@ -37,6 +37,26 @@ static bool prepare_caches(const char *run) {
   // PyTorch cuts its tensors from large blocks. An access past a tensor would stay inside the block, and be missed.
   setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
   return true;
+}
+
+// Puts a value in front of those that a variable has.
+static bool prepend(const char *variable, const char *value, const char *separator) {
+  const char *former = getenv(variable);
+  char *whole = NULL;
+  bool any = former && *former;
+  if (asprintf(&whole, "%s%s%s", value, any ? separator : "", any ? former : "") < 0) return false;
+  setenv(variable, whole, 1);
+  free(whole);
+  return true;
+}
+
+// ---- Python ----
+
+// A plugin for pytest, and its folder.
+static bool prepare_python(const char *stand_ins) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%s/python", stand_ins);
+  return prepend("PYTHONPATH", folder, ":") && prepend("PYTEST_PLUGINS", "hopper_run_pytest", ",");
 }
 
 // ---- nvcc ----
@@ -100,12 +120,7 @@ static bool prepare_nvcc(const char *tools, const char *run) {
   if (symlink(bin, nvcc)) return false;
   setenv("CUDA_HOME", own, 1);
   setenv("CUDA_PATH", own, 1);
-  const char *former = getenv("PATH");
-  char *path = NULL;
-  if (asprintf(&path, "%s%s%s", own_bin, former ? ":" : "", former ? former : "") < 0) return false;
-  setenv("PATH", path, 1);
-  free(path);
-  return true;
+  return prepend("PATH", own_bin, ":");
 }
 
 bool prepare_compilers(const char *stand_ins, const char *run) {
@@ -114,7 +129,7 @@ bool prepare_compilers(const char *stand_ins, const char *run) {
   // Triton reads the second one, too, for a Hopper GPU.
   set_path("TRITON_PTXAS_PATH", tools, "ptxas");
   set_path("TRITON_PTXAS_BLACKWELL_PATH", tools, "ptxas");
-  return prepare_caches(run) && prepare_nvcc(tools, run);
+  return prepare_caches(run) && prepare_nvcc(tools, run) && prepare_python(stand_ins);
 }
 
 // ---- the end ----
