@@ -1,4 +1,5 @@
-// What hopper-run prepares for programs that compile kernels while they run: stand-ins for ptxas and nvcc, and caches.
+// What hopper-run prepares for programs that compile kernels while they run: stand-ins for ptxas and nvcc, and caches;
+// and for pytest.
 // A shell takes the place of Triton and the others here.
 #include <criterion/criterion.h>
 #include <string.h>
@@ -111,4 +112,24 @@ Test(compilers, links_are_not_followed) {
   expect_run("mkdir mine && touch mine/file && MINE=$PWD/mine " RUN "sh -c 'ln -s $MINE $TRITON_CACHE_DIR' && ls mine",
              0);
   expect_line("file");
+}
+
+// ---- Python ----
+
+Test(compilers, python_finds_a_plugin_and_keeps_the_users) {
+  expect_run("export PYTHONPATH=/some/where PYTEST_PLUGINS=mine; " RUN
+             "sh -c 'echo $PYTEST_PLUGINS; echo ${PYTHONPATH#*:}; ls ${PYTHONPATH%%:*}'",
+             0);
+  expect_line("hopper_run_pytest,mine");
+  expect_line("/some/where");
+  expect_line("hopper_run_pytest.py");
+}
+
+// What the plugin asks for after each test.
+Test(compilers, findings_since_the_last_call) {
+  expect_run(RUN "python3 \"$ROOT/tests/runner/findings.py\" 2>/dev/null", 1);
+  static const char *const lines[] = {
+      "before cuInit: False, False", "right: False, False",    "race: True, True",
+      "right again: False, False",   "race again: True, True", "nothing since: False, False"};
+  for (int i = 0; i < 6; i++) expect_line(lines[i]);
 }
