@@ -16,10 +16,10 @@ STAND_INS := $(RUNNER)/libcuda.so.1 $(foreach release,12 13,$(patsubst %,$(RUNNE
 TOOLS := $(patsubst common/runner/%,$(RUNNER)/%,$(wildcard common/runner/tools/*))
 MODULES := $(patsubst common/runner/%,$(RUNNER)/%,$(wildcard common/runner/python/*.py))
 
-$(HOPPER_RUN): $(call objects,$(addprefix common/runner/,hopper_run.c prepare.c elf.c)) | $(STAND_INS) $(TOOLS) $(MODULES)
+$(HOPPER_RUN): $(call objects,$(addprefix common/runner/,hopper_run.c prepare.c elf.c)) $(TOOLS) $(MODULES) | $(STAND_INS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$Q$(CC) $(ALL_CFLAGS) $^ -o $@
+	$Q$(CC) $(ALL_CFLAGS) $(filter %.o,$^) -o $@
 $(BUILD)/common/runner/hopper_run.o: ALL_CFLAGS += -DSTAND_INS='"$(if $(filter ./,$(BIN)),$(RUNNER),../runner)"'
 
 $(RUNNER)/tools/%: common/runner/tools/%
