@@ -89,6 +89,10 @@ void core_library_reads(const void *address, size_t size, const char *format, ..
 // The same of a number that is known to be unwritten.
 void core_unwritten(uint64_t address, const char *what);
 
+// For PyTorch: from now on cuMemFree succeeds after a launch was stopped, and does nothing. PyTorch frees tensors in
+// destructors, where an error ends the program with abort(). The stand-in for libcuda.so.1 exports it; in memory.c.
+void hopper_run_free_after_fault(void);
+
 // ---- report.c ----
 
 // For pytest: the findings since the last call of this function, as text that ends with a 0, cut where the size ends.

@@ -1,7 +1,9 @@
 """PyTorch's own operations on the emulated GPU. Their kernels are machine code, which the emulator does not run: the CPU
 computes them, on copies. Allocations, copies and views stay on the emulated GPU, and so do the program's own kernels."""
 
-import weakref
+import contextlib
+import ctypes
+import functools
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -104,28 +106,36 @@ def names_cuda(value):
     return isinstance(value, torch.device) and value.type == "cuda"
 
 
+@contextlib.contextmanager
+def random_numbers(func, leaves):
+    """Seeds the CPU's generator as the state of the GPU's says, moves that on, and puts the CPU's back."""
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        yield
+        return
+    given = [leaf for leaf in leaves if isinstance(leaf, torch.Generator)]
+    if given and given[0].device.type == "cpu":
+        yield
+        return
+    torch.cuda.init()
+    generator = given[0] if given else torch.cuda.default_generators[torch.cuda.current_device()]
+    offset, state = generator.get_offset(), torch.get_rng_state()
+    generator.set_offset(offset + 4)
+    torch.default_generator.manual_seed((generator.initial_seed() * 0x9E3779B1 + offset) % (1 << 63))
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+
+
 class CpuOperations(TorchDispatchMode):
     """Sends PyTorch's operations on tensors of the GPU to the CPU."""
-
-    def __init__(self):
-        super().__init__()
-        self.generators = weakref.WeakKeyDictionary()
-
-    def generator(self, generator):
-        """The CPU's generator in the place of one of the GPU, with the same seed."""
-        seed = generator.initial_seed()
-        known = self.generators.get(generator)
-        if known is None or known[0] != seed:
-            self.generators[generator] = known = (seed, torch.Generator().manual_seed(seed))
-        return known[1]
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         schema = func._schema
         namespace, name = schema.name.split("::")
-        if namespace != "aten":  # the program's own operation: what it calls comes here again
-            with self:
-                return func(*args, **kwargs)
+        if namespace != "aten":  # the program's own: enter_in_kernels sees to what it calls
+            return func(*args, **kwargs)
         leaves, shape = tree_flatten((args, kwargs))
         tensors = [leaf for leaf in leaves if is_cuda(leaf)]
         if not tensors and not any(names_cuda(leaf) for leaf in leaves):
@@ -157,13 +167,14 @@ class CpuOperations(TorchDispatchMode):
             if is_cuda(value):
                 return copies.of(value)
             if isinstance(value, torch.Generator) and value.device.type == "cuda":
-                return self.generator(value)
+                return None
             return torch.device("cpu") if names_cuda(value) else value
 
         args, kwargs = tree_unflatten([down(leaf) for leaf in leaves], shape)
         if kwargs.get("pin_memory"):
             kwargs["pin_memory"] = False
-        result = func(*args, **kwargs)
+        with random_numbers(func, leaves):
+            result = func(*args, **kwargs)
         for tensor in self.written(func._schema, *tree_unflatten(leaves, shape)):
             write_back(tensor, copies.of(tensor))
 
@@ -200,6 +211,22 @@ def print_from_cpu():
     strings._tensor_str = lambda tensor, indent: contents(tensor.cpu() if is_cuda(tensor) else tensor, indent)
 
 
+def enter_in_kernels(mode):
+    """Operations that the program registers run with the mode on, as everything else does."""
+    register = torch.library.Library.impl
+
+    def impl(self, op_name, fn, dispatch_key="", **options):
+        @functools.wraps(fn)
+        def kernel(*args, **kwargs):
+            with mode:
+                return fn(*args, **kwargs)
+
+        runs = callable(fn) and dispatch_key in ("CUDA", "CompositeExplicitAutograd")
+        return register(self, op_name, kernel if runs else fn, dispatch_key, **options)
+
+    torch.library.Library.impl = impl
+
+
 def install():
     """Called when torch has been imported."""
     if not torch.backends.cuda.is_built():
@@ -209,4 +236,8 @@ def install():
     torch.backends.cuda.enable_flash_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     torch.backends.cuda.enable_cudnn_sdp(False)
-    CpuOperations().__enter__()
+    # PyTorch frees memory in destructors, where an error would end the program before it has shown the first one.
+    ctypes.CDLL(None).hopper_run_free_after_fault()
+    mode = CpuOperations()
+    enter_in_kernels(mode)
+    mode.__enter__()
