@@ -18,7 +18,7 @@ def new_findings():
 
 
 def judge(item, outcome, when):
-    """Fails a phase of a test for the faults that it has brought. If it has failed by itself, they stand beside that."""
+    """Fails a phase of a test for the faults that it has brought. If it has failed by itself, they are added."""
     faults, text = new_findings()
     if not faults:
         return

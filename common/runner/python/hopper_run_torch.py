@@ -1,5 +1,5 @@
-"""PyTorch's own operations on the emulated GPU. Their kernels are machine code, which the emulator does not run: the CPU
-computes them, on copies. Allocations, copies and views stay on the emulated GPU, and so do the program's own kernels."""
+"""PyTorch's own operations on the emulated GPU. Their kernels are machine code, which the emulator does not run. So the
+CPU computes them, on copies. Allocations, views and the program's own kernels stay on the emulated GPU."""
 
 import contextlib
 import ctypes
@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 # They need no kernel. _unsafe_view is a view, although its schema does not say so.
-NATIVE = {"empty", "empty_strided", "_local_scalar_dense", "set_", "resize_", "record_stream", "is_pinned", "_pin_memory"}
-NATIVE |= {"_unsafe_view", "is_same_size", "_has_compatible_shallow_copy_type"}
+NATIVE = {"empty", "empty_strided", "set_", "resize_", "_local_scalar_dense", "record_stream", "is_pinned"}
+NATIVE |= {"_pin_memory", "_unsafe_view", "is_same_size", "_has_compatible_shallow_copy_type"}
 # They copy memory as it is when both sides lie in it alike.
 COPIES = {"copy_", "clone"}
 # A view with more rows than this is written back with the gaps between its rows.
@@ -149,12 +149,12 @@ class CpuOperations(TorchDispatchMode):
     def copies_as_it_is(name, leaves, kwargs):
         """Whether a copy needs no kernel."""
         both = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        if name not in COPIES or kwargs.get("memory_format") not in (None, torch.contiguous_format, torch.preserve_format):
+        layouts = (None, torch.contiguous_format, torch.preserve_format)
+        if name not in COPIES or kwargs.get("memory_format") not in layouts:
             return False
-        return all(
-            t.dtype == both[0].dtype and t.shape == both[0].shape and t.is_contiguous() and not t.is_conj() and not t.is_neg()
-            for t in both
-        )
+        first = both[0]
+        plain = all(t.is_contiguous() and not t.is_conj() and not t.is_neg() for t in both)
+        return plain and all(t.dtype == first.dtype and t.shape == first.shape for t in both)
 
     def on_cpu(self, func, leaves, shape):
         """Computes an operation on the CPU, and brings its results back."""
