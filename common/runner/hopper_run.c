@@ -140,19 +140,6 @@ static bool avoid_separators(char folder[PATH_MAX], const char *reports) {
   return true;
 }
 
-// Puts a value in front of those that the variable already has.
-static void prepend(const char *variable, const char *value, char separator) {
-  const char *former = getenv(variable);
-  char *whole = malloc(strlen(value) + (former ? strlen(former) : 0) + 2);
-  if (!whole) exit(fail_here("out of memory"));
-  if (former && *former)
-    sprintf(whole, "%s%c%s", value, separator, former);
-  else
-    strcpy(whole, value);
-  setenv(variable, whole, 1);
-  free(whole);
-}
-
 // Preloads the stand-ins: the loader then never looks for NVIDIA's libraries of the same names, not even along an
 // RPATH. A library that the program opens later is found by the path.
 static void preload_libraries(const char *folder, const ElfFacts *facts) {
@@ -167,8 +154,8 @@ static void preload_libraries(const char *folder, const ElfFacts *facts) {
       if (elf_needs(facts, name) || (i == 0 && !either))
         used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
     }
-  prepend("LD_PRELOAD", preload, ' ');
-  prepend("LD_LIBRARY_PATH", folder, ':');
+  if (!prepend("LD_PRELOAD", preload, " ") || !prepend("LD_LIBRARY_PATH", folder, ":"))
+    exit(fail_here("out of memory"));
 }
 
 // ---- reports ----

@@ -22,6 +22,16 @@ static void set_path(const char *variable, const char *folder, const char *name)
   setenv(variable, path, 1);
 }
 
+bool prepend(const char *variable, const char *value, const char *separator) {
+  const char *former = getenv(variable);
+  char *whole = NULL;
+  bool any = former && *former;
+  if (asprintf(&whole, "%s%s%s", value, any ? separator : "", any ? former : "") < 0) return false;
+  setenv(variable, whole, 1);
+  free(whole);
+  return true;
+}
+
 // ---- caches ----
 
 static bool prepare_caches(const char *run) {
@@ -36,17 +46,6 @@ static bool prepare_caches(const char *run) {
   for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) set_path(caches[i].variable, folder, caches[i].name);
   // PyTorch cuts its tensors from large blocks. An access past a tensor would stay inside the block, and be missed.
   setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
-  return true;
-}
-
-// Puts a value in front of those that a variable has.
-static bool prepend(const char *variable, const char *value, const char *separator) {
-  const char *former = getenv(variable);
-  char *whole = NULL;
-  bool any = former && *former;
-  if (asprintf(&whole, "%s%s%s", value, any ? separator : "", any ? former : "") < 0) return false;
-  setenv(variable, whole, 1);
-  free(whole);
   return true;
 }
 

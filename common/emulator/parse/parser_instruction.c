@@ -121,7 +121,7 @@ static bool negation_before_name(Parser *parser) {
 }
 
 // name[3], the address of an element: mov alone has it (PTX ISA 9.7.9, mov).
-static PtxOperand parse_element(Parser *parser, PtxOperand operand) {
+static PtxOperand parse_indexed_name(Parser *parser, PtxOperand operand) {
   expect(parser, "[");
   operand.is_element = true;
   operand.value = parse_integer_constant(parser);
@@ -141,7 +141,7 @@ static PtxOperand parse_bare_operand(Parser *parser, const char *opcode) {
   if (!is_name) return parse_constant_operand(parser);
   PtxOperand operand = parse_name_or_pair(parser, false);
   bool is_element = strcmp(opcode, "mov") == 0 && operand.kind == PTX_OPERAND_NAME && operand.value == 0;
-  return is_element && is_punctuation(parser, "[") ? parse_element(parser, operand) : operand;
+  return is_element && is_punctuation(parser, "[") ? parse_indexed_name(parser, operand) : operand;
 }
 
 static PtxOperand parse_operand(Parser *parser, const char *opcode) {

@@ -160,8 +160,8 @@ class CpuOperations(TorchDispatchMode):
         """Computes an operation on the CPU, and brings its results back."""
         tensors = list({id(leaf): leaf for leaf in leaves if is_cuda(leaf)}.values())
         copies = Copies(tensors)
-        target = next((leaf for leaf in leaves if isinstance(leaf, torch.device)), None)
-        to_gpu = names_cuda(target) if target is not None else bool(tensors)
+        devices = [leaf for leaf in leaves if isinstance(leaf, torch.device)]
+        to_gpu = names_cuda(devices[0]) if devices else bool(tensors)
 
         def down(value):
             if is_cuda(value):
@@ -184,13 +184,9 @@ class CpuOperations(TorchDispatchMode):
             original = copies.original(value)
             return original if original is not None else up(value) if to_gpu and not value.is_cuda else value
 
-        in_place = any(r.alias_info is not None and r.alias_info.is_write for r in func._schema.returns)
-        if in_place and not tensors:
-            return result
-        if in_place:  # also a tensor of the CPU, when the GPU's was only read
-            kept = {id(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)}
-            return tree_map(lambda value: value if id(value) in kept else back(value), result)
-        return tree_map(back, result)
+        # An operation in place returns its argument, which may be a tensor of the CPU.
+        given = {id(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)}
+        return tree_map(lambda value: value if id(value) in given else back(value), result)
 
     @staticmethod
     def written(schema, args, kwargs):
@@ -240,4 +236,4 @@ def install():
     ctypes.CDLL(None).hopper_run_free_after_fault()
     mode = CpuOperations()
     enter_in_kernels(mode)
-    mode.__enter__()
+    mode.__enter__()  # pylint: disable=unnecessary-dunder-call  # to the program's end

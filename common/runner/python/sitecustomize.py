@@ -8,7 +8,7 @@ import sys
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-class TorchFinder:
+class TorchFinder:  # pylint: disable=too-few-public-methods
     """Finds torch where it is, and adds a step to the end of its import."""
 
     @staticmethod
