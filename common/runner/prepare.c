@@ -1,10 +1,10 @@
 // The environment of a program that compiles kernels while it runs: see prepare.h.
-#define _GNU_SOURCE  // FTW_DEPTH, FTW_PHYS, asprintf
+#define _GNU_SOURCE  // asprintf
 #include "prepare.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,10 +133,20 @@ bool prepare_compilers(const char *stand_ins, const char *run) {
 
 // ---- the end ----
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
-  (void)status, (void)type, (void)place;
-  remove(path);
-  return 0;
+// The folder has links into the user's toolkit. unlinkat removes a link, and never what it leads to; only what it
+// refuses is opened, and O_NOFOLLOW refuses links once more.
+static void remove_entry(int parent, const char *name) {
+  if (unlinkat(parent, name, 0) == 0) return;
+  int file = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *directory = file < 0 ? NULL : fdopendir(file);
+  if (!directory) {
+    if (file >= 0) close(file);
+    return;
+  }
+  for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) remove_entry(file, entry->d_name);
+  closedir(directory);
+  unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-void remove_folder(const char *folder) { nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+void remove_folder(const char *folder) { remove_entry(AT_FDCWD, folder); }
