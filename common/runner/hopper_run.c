@@ -221,6 +221,7 @@ static int run_program(const char *path, char **arguments) {
   signal(SIGQUIT, SIG_IGN);
   signal(SIGTERM, pass_on);
   signal(SIGHUP, pass_on);
+  signal(SIGPIPE, SIG_IGN);  // `hopper-run ... | head`: what the run has left is removed all the same
   int status;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return fail_here("%s", strerror(errno));
