@@ -192,6 +192,24 @@ Test(instructions, bytes_of_a_word) {
   }
 }
 
+// ---- addresses of variables ----
+
+// What ptxas makes of name[5]: five numbers of the variable's type, also where it is a vector or has rows.
+Test(instructions, addresses_of_elements) {
+  run(".shared .align 16 .b32 row[64]; .shared .align 16 .b16 two[4][8]; .shared .align 16 .v4 .b32 vector[4];\n"
+      "mov.u32 %v0, row[5]; mov.u32 %r, row; sub.u32 %v0, %v0, %r; mov.u64 %w, two[3]; cvt.u32.u64 %v1, %w;\n"
+      "mov.u32 %r, two; sub.u32 %v1, %v1, %r; mov.u32 %v2, vector[2]; mov.u32 %r, vector; sub.u32 %v2, %v2, %r;");
+  for (int t = 0; t < THREADS; t++) cr_expect(out[t][0] == 20 && out[t][1] == 6 && out[t][2] == 8, "thread %d", t);
+}
+
+// LLVM keeps the address of its stack in 32 bits.
+Test(instructions, addresses_of_local_variables) {
+  run(".local .align 8 .b8 depot[24]; .reg .u64 %d; st.local.u32 [depot+16], %t;\n"
+      "mov.b32 %s, depot; ld.local.u32 %v0, [%s+16]; mov.b64 %d, depot; ld.local.u32 %v1, [%d+16];\n"
+      "mov.u32 %s, depot+16; cvt.u64.u32 %d, %s; cvta.local.u64 %d, %d; ld.u32 %v2, [%d];");
+  for (uint32_t t = 0; t < THREADS; t++) cr_expect(out[t][0] == t && out[t][1] == t && out[t][2] == t, "thread %u", t);
+}
+
 // ---- memory of the stack: a function takes some, and gives it back when it returns ----
 
 static const char stack_body[] =

@@ -442,6 +442,15 @@ Test(ptx, initial_addresses) {
   ptx_free(module);
 }
 
+Test(ptx, lines_inside_an_asm_statement) {
+  static const int lines[] = {40, 41, 41, 41, 50, 50, 50};
+  PtxModule *module = parse_valid("locations.ptx");
+  const PtxFunction *f = function_named(module, "inline_asm");
+  cr_assert_eq(f->instruction_count, 7);
+  for (int i = 0; i < 7; i++) cr_expect_eq(f->instructions[i].location->line, lines[i], "instruction %d", i);
+  ptx_free(module);
+}
+
 // ---- functions ----
 
 Test(ptx, function_headers) {

@@ -26,10 +26,12 @@ $(EMULATOR): $(filter $(BUILD)/common/emulator/%,$(call objects,common/emulator/
 test-programs: $(if $(SANITIZE),,$(EMULATOR))
 test: export EMULATOR_LIBRARY = $(CURDIR)/$(EMULATOR)
 
-install_files: $(HOPPER_RUN) $(STAND_INS) $(EMULATOR) $(LADDER) $(LADDER_PTX)
-	@install -d $(addprefix $(INSTALLED)/,bin lib/hopper-ladder include/hopper-ladder)
+install_files: $(HOPPER_RUN) $(STAND_INS) $(TOOLS) $(MODULES) $(EMULATOR) $(LADDER) $(LADDER_PTX)
+	@install -d $(addprefix $(INSTALLED)/,bin lib/hopper-ladder/tools lib/hopper-ladder/python include/hopper-ladder)
 	@install $(HOPPER_RUN) $(INSTALLED)/bin
 	@install -m 644 $(STAND_INS) $(INSTALLED)/lib/hopper-ladder
+	@install $(TOOLS) $(INSTALLED)/lib/hopper-ladder/tools
+	@install -m 644 $(MODULES) $(INSTALLED)/lib/hopper-ladder/python
 	@install -m 644 $(EMULATOR) $(LADDER) $(LADDER_PTX) $(INSTALLED)/lib
 	@install -m 644 common/emulator/emulator.h common/library/hopper_ladder.h $(INSTALLED)/include/hopper-ladder
 	@echo "installed hopper-run and the libraries in $(INSTALLED)"

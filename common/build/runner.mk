@@ -12,12 +12,22 @@ CORE_PARTS := $(call objects,common/emulator/*/*.c common/harness/counters.c com
 NVRTC := $(and $(wildcard $(CUDA)/include/nvrtc.h),$(wildcard $(CUDA)/lib*/libnvrtc.so))
 BLAS := $(if $(wildcard $(CUDA)/include/cublasLt.h /usr/include/cublasLt.h),cublas cublasLt)
 STAND_INS := $(RUNNER)/libcuda.so.1 $(foreach release,12 13,$(patsubst %,$(RUNNER)/lib%.so.$(release),cudart $(BLAS)))
+# The stand-ins for programs, and what Python loads, which lie beside the libraries.
+TOOLS := $(patsubst common/runner/%,$(RUNNER)/%,$(wildcard common/runner/tools/*))
+MODULES := $(patsubst common/runner/%,$(RUNNER)/%,$(wildcard common/runner/python/*.py))
 
-$(HOPPER_RUN): $(call objects,common/runner/hopper_run.c common/runner/elf.c) | $(STAND_INS)
+$(HOPPER_RUN): $(call objects,$(addprefix common/runner/,hopper_run.c prepare.c elf.c)) $(TOOLS) $(MODULES) | $(STAND_INS)
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$Q$(CC) $(ALL_CFLAGS) $^ -o $@
+	$Q$(CC) $(ALL_CFLAGS) $(filter %.o,$^) -o $@
 $(BUILD)/common/runner/hopper_run.o: ALL_CFLAGS += -DSTAND_INS='"$(if $(filter ./,$(BIN)),$(RUNNER),../runner)"'
+
+$(RUNNER)/tools/%: common/runner/tools/%
+	@mkdir -p $(@D)
+	$Qinstall $< $@
+$(RUNNER)/python/%: common/runner/python/%
+	@mkdir -p $(@D)
+	$Qinstall -m 644 $< $@
 
 $(RUNNER)/%.o: common/%.c $(BUILD)/flags common/build/runner.mk | build/have/nvcc
 	$(call say,CC $<)

@@ -99,3 +99,12 @@ build/mathematics/%-fast: tests/mathematics/%.cu build/mathematics/main.o $(wild
 	$(call say,NVCC $@)
 	$Q$(MATHEMATICS_LINK)
 mathematics: $(MATHEMATICS_PROGRAMS)
+
+# ---- make test-python: a virtual environment of its own, with versions that are pinned ----
+
+PYTHON_REQUIREMENTS := tests/python/requirements.txt $(if $(filter no,$(TORCH)),,tests/python/requirements-torch.txt)
+$(eval $(call remember,build/python-requirements,$(PYTHON_REQUIREMENTS)))
+build/python/packages: $(PYTHON_REQUIREMENTS) build/python-requirements
+	@python3 -m venv build/python
+	build/python/bin/pip install --quiet --disable-pip-version-check --only-binary :all: $(addprefix -r ,$(PYTHON_REQUIREMENTS))
+	@touch $@

@@ -53,6 +53,8 @@ void core_say_once(const char *format, ...) {
 }
 
 CUresult core_missing(const char *function) {
+  // PyTorch asks for the driver's log, and does without.
+  if (!strcmp(function, "cuLogsRegisterCallback")) return CUDA_ERROR_NOT_SUPPORTED;
   core_say_once("%s: the emulator does not have this function; it returns \"not supported\"", function);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -64,13 +66,29 @@ CUresult core_device(int device) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
+// Removes the tags that numba hangs on its names: __main__::add[abi:v2](float).
+static void cut_tags(char *text) {
+  for (char *tag; (tag = strstr(text, "[abi:")) != NULL && strchr(tag, ']');) {
+    const char *rest = strchr(tag, ']') + 1;
+    memmove(tag, rest, strlen(rest) + 1);
+  }
+}
+
+// Python is not linked with libstdc++.
+static void *demangler(void) {
+  void *function = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+  void *library = function ? NULL : dlopen("libstdc++.so.6", RTLD_LAZY);
+  return library ? dlsym(library, "__cxa_demangle") : function;
+}
+
 const char *core_readable(const char *name) {
   typedef char *Demangle(const char *, char *, size_t *, int *);
   static char *last;
-  Demangle *demangle = (Demangle *)dlsym(RTLD_DEFAULT, "__cxa_demangle");
+  Demangle *demangle = (Demangle *)demangler();
   int status = -1;
   char *text = demangle ? demangle(name, NULL, NULL, &status) : NULL;
   if (!text || status) return name;
+  cut_tags(text);
   free(last);
   return last = text;
 }

@@ -78,7 +78,7 @@ CUresult core_missing(const char *function);
 // Success for device 0. Another one does not exist: the first time, a line says so.
 CUresult core_device(int device);
 
-// A C++ name as it is written in the source, when the program has libstdc++. The text lives until the next call.
+// A C++ name as it is written in the source, where there is a libstdc++. The text lives until the next call.
 const char *core_readable(const char *name);
 
 // Called when a library, whose kernels are not emulated, reads these bytes: a fault if nothing has written them. what:
@@ -89,7 +89,15 @@ void core_library_reads(const void *address, size_t size, const char *format, ..
 // The same of a number that is known to be unwritten.
 void core_unwritten(uint64_t address, const char *what);
 
+// For PyTorch: from now on cuMemFree succeeds after a launch was stopped, and does nothing. PyTorch frees tensors in
+// destructors, where an error ends the program with abort(). The stand-in for libcuda.so.1 exports it; in memory.c.
+void hopper_run_free_after_fault(void);
+
 // ---- report.c ----
+
+// For pytest: the findings since the last call of this function, as text that ends with a 0, cut where the size ends.
+// Returns how many of them are faults. The stand-in for libcuda.so.1 exports it.
+int hopper_run_new_findings(char *text, size_t size);
 
 // Updates the report in hopper-run's folder, if there is one, because the program may end at any time.
 void report_update(void);

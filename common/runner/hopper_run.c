@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "elf.h"
+#include "prepare.h"
 
 enum { EXIT_FAULT = 1, EXIT_USAGE = 2 };
 
@@ -139,19 +140,6 @@ static bool avoid_separators(char folder[PATH_MAX], const char *reports) {
   return true;
 }
 
-// Puts a value in front of those that the variable already has.
-static void prepend(const char *variable, const char *value, char separator) {
-  const char *former = getenv(variable);
-  char *whole = malloc(strlen(value) + (former ? strlen(former) : 0) + 2);
-  if (!whole) exit(fail_here("out of memory"));
-  if (former && *former)
-    sprintf(whole, "%s%c%s", value, separator, former);
-  else
-    strcpy(whole, value);
-  setenv(variable, whole, 1);
-  free(whole);
-}
-
 // Preloads the stand-ins: the loader then never looks for NVIDIA's libraries of the same names, not even along an
 // RPATH. A library that the program opens later is found by the path.
 static void preload_libraries(const char *folder, const ElfFacts *facts) {
@@ -166,8 +154,8 @@ static void preload_libraries(const char *folder, const ElfFacts *facts) {
       if (elf_needs(facts, name) || (i == 0 && !either))
         used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
     }
-  prepend("LD_PRELOAD", preload, ' ');
-  prepend("LD_LIBRARY_PATH", folder, ':');
+  if (!prepend("LD_PRELOAD", preload, " ") || !prepend("LD_LIBRARY_PATH", folder, ":"))
+    exit(fail_here("out of memory"));
 }
 
 // ---- reports ----
@@ -212,10 +200,7 @@ static int print_reports(const char *folder) {
   Reports reports = {0};
   visit_reports(folder, &reports, false);
   visit_reports(folder, &reports, true);
-  char link[PATH_MAX];
-  snprintf(link, sizeof link, "%s/" LINK, folder);
-  unlink(link);
-  rmdir(folder);
+  remove_folder(folder);
   return reports.code;
 }
 
@@ -236,6 +221,7 @@ static int run_program(const char *path, char **arguments) {
   signal(SIGQUIT, SIG_IGN);
   signal(SIGTERM, pass_on);
   signal(SIGHUP, pass_on);
+  signal(SIGPIPE, SIG_IGN);  // `hopper-run ... | head`: what the run has left is removed all the same
   int status;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return fail_here("%s", strerror(errno));
@@ -264,6 +250,11 @@ int main(int argc, char **argv) {
   if (!find_stand_ins(folder)) return fail_here("the stand-ins are missing; make hopper-run builds them");
   if (!mkdtemp(reports) || !avoid_separators(folder, reports)) return fail_here("%s: %s", reports, strerror(errno));
   preload_libraries(folder, &facts);
+  if (!prepare_compilers(folder, reports)) {
+    wrong = fail_here("%s: %s", reports, strerror(errno));
+    remove_folder(reports);
+    return wrong;
+  }
   setenv("HOPPER_RUN_REPORT", reports, 1);
   int code = run_program(path, argv + at);
   int found = print_reports(reports);

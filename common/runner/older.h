@@ -9,6 +9,7 @@ typedef struct CUgraphEdgeData_st {
 } CUgraphEdgeData;
 #endif
 #if CUDA_VERSION < 12040
+typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef enum CUfunctionLoadingState_enum { CU_FUNCTION_LOADING_STATE_LOADED = 1 } CUfunctionLoadingState;
 #endif
 #if CUDA_VERSION < 12010

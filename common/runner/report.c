@@ -95,6 +95,69 @@ static bool is_empty(void) {
   return core.launches == 0 && count == 0 && !core.unwritten.count && !incomplete();
 }
 
+// ---- what is new ----
+
+// The findings of the last call.
+typedef struct Former {
+  Hazard *hazards;
+  int count;
+} Former;
+
+static bool same_place(const HazardPlace *a, const HazardPlace *b) {
+  return a->ptx_line == b->ptx_line && a->line == b->line;
+}
+
+// How often a finding had been met then.
+static uint64_t former_count(const Former *former, const Hazard *hazard) {
+  for (int i = 0; i < former->count; i++) {
+    const Hazard *other = &former->hazards[i];
+    if (other->kind == hazard->kind && other->grade == hazard->grade && other->kernel == hazard->kernel &&
+        same_place(&other->here, &hazard->here) && same_place(&other->other, &hazard->other))
+      return other->count;
+  }
+  return 0;
+}
+
+int hopper_run_new_findings(char *text, size_t size) {
+  static Former former;
+  static uint64_t former_unwritten;
+  int count = 0, new_count = 0;
+  LOCK();
+  (void)locked;
+  if (size) *text = 0;
+  if (!core.initialised || core.process != getpid()) return 0;
+  const Hazard *hazards = emulator_hazards(core.emulator, &count);
+  size_t bytes = (size_t)count * sizeof *hazards;
+  Hazard *all = malloc(bytes + 1), *new = malloc(bytes + 1);
+  FILE *out = all && new &&size ? fmemopen(text, size, "w") : NULL;
+  if (out) {
+    memcpy(all, hazards, bytes);
+    for (int i = 0; i < count; i++) {
+      uint64_t before = former_count(&former, &hazards[i]);
+      if (hazards[i].count == before) continue;
+      new[new_count] = hazards[i];
+      new[new_count++].count -= before;
+    }
+    emulator_print_hazards(out, new, new_count);
+    bool unwritten = core.unwritten.count != former_unwritten;
+    if (unwritten) print_unwritten(out);
+    fclose(out);
+    int faults = emulator_count_reports(new, new_count).count[HAZARD_FAULT] + unwritten;
+    if (core.strict) faults += emulator_count_reports(new, new_count).count[HAZARD_FORMAL];
+    free(former.hazards);
+    free(new);
+    former = (Former){all, count};
+    former_unwritten = core.unwritten.count;
+    text[size - 1] = 0;
+    return faults;
+  }
+  free(all);
+  free(new);
+  return 0;
+}
+
+// ---- the report ----
+
 // The first byte is that exit code, the second shows whether the report is empty; the text follows.
 void report_update(void) {
   const char *folder = getenv("HOPPER_RUN_REPORT");

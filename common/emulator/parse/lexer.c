@@ -40,6 +40,17 @@ static void skip_block_comment(Parser *parser) {
   lexer->cursor += 2;
 }
 
+static void skip_line_comment(Lexer *lexer) {
+  static const char begin[] = "// begin inline asm", end[] = "// end inline asm";
+  size_t left = (size_t)(lexer->end - lexer->cursor);
+  bool begins = left >= sizeof begin - 1 && !memcmp(lexer->cursor, begin, sizeof begin - 1);
+  if (begins || (left >= sizeof end - 1 && !memcmp(lexer->cursor, end, sizeof end - 1))) {
+    lexer->in_asm = begins;
+    lexer->asm_begun = false;
+  }
+  while (lexer->cursor < lexer->end && *lexer->cursor != '\n') lexer->cursor++;
+}
+
 static void skip_space_and_comments(Parser *parser) {
   Lexer *lexer = &parser->lexer;
   while (lexer->cursor < lexer->end) {
@@ -50,7 +61,7 @@ static void skip_space_and_comments(Parser *parser) {
     } else if (c == ' ' || (c >= '\t' && c <= '\r')) {
       lexer->cursor++;
     } else if (c == '/' && peek(lexer, 1) == '/') {
-      while (lexer->cursor < lexer->end && *lexer->cursor != '\n') lexer->cursor++;
+      skip_line_comment(lexer);
     } else if (c == '/' && peek(lexer, 1) == '*') {
       skip_block_comment(parser);
     } else {

@@ -156,7 +156,8 @@ static void parse_text(Parser *parser, const PtxText *text) {
   in->scope = parser_allocate(parser, sizeof *in->scope);
   in->first_file = parser->files.count;
   *(PtxHeader **)list_add(parser, &parser->headers, sizeof(PtxHeader *)) = &in->header;
-  parser->lexer = (Lexer){text->bytes, text->bytes, text->bytes + text->length, parser->lexer.line + 1};
+  parser->lexer = (Lexer){
+      .begin = text->bytes, .cursor = text->bytes, .end = text->bytes + text->length, .line = parser->lexer.line + 1};
   parser->declared_registers = 0;
   next_token(parser);
   parse_version(parser);

@@ -120,6 +120,15 @@ static bool negation_before_name(Parser *parser) {
   return false;
 }
 
+// name[3], the address of an element: mov alone has it (PTX ISA 9.7.9, mov).
+static PtxOperand parse_indexed_name(Parser *parser, PtxOperand operand) {
+  expect(parser, "[");
+  operand.is_element = true;
+  operand.value = parse_integer_constant(parser);
+  expect(parser, "]");
+  return operand;
+}
+
 static PtxOperand parse_bare_operand(Parser *parser, const char *opcode) {
   if (accept_token(parser, "[")) return parse_address(parser, opcode);
   if (accept_token(parser, "{")) return parse_list(parser, PTX_OPERAND_VECTOR, "}", opcode);
@@ -129,7 +138,10 @@ static PtxOperand parse_bare_operand(Parser *parser, const char *opcode) {
   }
   if (negation_before_name(parser)) return parse_name_or_pair(parser, true);
   bool is_name = parser->token.kind == TOKEN_WORD && strcmp(parser->token.name, "WARP_SZ") != 0;
-  return is_name ? parse_name_or_pair(parser, false) : parse_constant_operand(parser);
+  if (!is_name) return parse_constant_operand(parser);
+  PtxOperand operand = parse_name_or_pair(parser, false);
+  bool is_element = strcmp(opcode, "mov") == 0 && operand.kind == PTX_OPERAND_NAME && operand.value == 0;
+  return is_element && is_punctuation(parser, "[") ? parse_indexed_name(parser, operand) : operand;
 }
 
 static PtxOperand parse_operand(Parser *parser, const char *opcode) {

@@ -195,6 +195,8 @@ static void resolve_name(const Place *place, PtxOperand *operand) {
   else if (symbol->kind == SYMBOL_VARIABLE) {
     operand->kind = PTX_OPERAND_VARIABLE;
     operand->variable = symbol->variable;
+    // ptxas counts single numbers, also those of a vector or of a row.
+    if (operand->is_element) operand->value *= (int64_t)ptx_type_size(symbol->variable->type);
   } else if (symbol->kind == SYMBOL_FUNCTION) {
     const Symbol *meant = function_meant(symbol);
     operand->kind = PTX_OPERAND_FUNCTION;
@@ -211,6 +213,8 @@ static void resolve_name(const Place *place, PtxOperand *operand) {
   if (operand->part && (operand->kind != PTX_OPERAND_REGISTER || *opcode != 'v' || strcmp(opcode, "vote") == 0))
     parser_fail(place->parser, line, "'%.60s.%.20s': only registers of video instructions have parts", operand->name,
                 operand->part);
+  if (operand->is_element && operand->kind != PTX_OPERAND_VARIABLE)
+    parser_fail(place->parser, line, "only a variable has elements, '%.60s' is none", operand->name);
   if (operand->value != 0 && operand->kind != PTX_OPERAND_VARIABLE)
     parser_fail(place->parser, line, "only a variable takes an offset outside brackets, '%.60s' is none",
                 operand->name);

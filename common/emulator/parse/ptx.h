@@ -70,6 +70,7 @@ typedef struct PtxOperand {
   PtxOperandKind kind;
   bool negated;  // !p of a predicate, or -x of a register or variable where PTX allows it
   bool is_f32;
+  bool is_element;  // name[3] of mov, until it is resolved: value counts elements, not bytes
   int index;
   int component;
   const char *part;  // of a register of a video instruction: "b0" to "b3", "h0", "h1", "h10", "b3210", ...; else NULL

@@ -23,8 +23,13 @@ static void move_predicate(Warp *warp, const Inst *inst, Mask mask) {
   *d = (*d & ~mask) | (a & mask);
 }
 
-// The address of a .local variable: each function call has its own.
-static void move_local_address(Warp *warp, const Inst *inst, Mask mask) {
+// The address of a .local variable: each function call has its own. LLVM keeps it in 32 bits.
+static void move_local_address_32(Warp *warp, const Inst *inst, Mask mask) {
+  u32 *d = SLOT(warp, inst->d, u32);
+  EACH_LANE(mask, d[LANE] = (u32)((u64)inst->immediate + (warp->calls ? warp->calls[LANE].local_base : 0)));
+}
+
+static void move_local_address_64(Warp *warp, const Inst *inst, Mask mask) {
   u64 *d = SLOT(warp, inst->d, u64);
   EACH_LANE(mask, d[LANE] = (u64)inst->immediate + (warp->calls ? warp->calls[LANE].local_base : 0));
 }
@@ -132,9 +137,10 @@ static DecodeResult decode_address(Decoder *decoder, const PtxInstruction *sourc
   if (from->variable->space != PTX_LOCAL) return decode_plain(decoder, source, type, inst);
   const Place *place = decoder_place(decoder, from->variable);
   if (!place) return DECODE_FAILED;
-  inst->d = decoder_destination(decoder, &source->operands[0], PTX_B64);
+  bool is_wide = ptx_type_size(type) == 8;
+  inst->d = decoder_destination(decoder, &source->operands[0], is_wide ? PTX_B64 : PTX_B32);
   inst->immediate = (int64_t)place->address + from->value;
-  inst->execute = move_local_address;
+  inst->execute = is_wide ? move_local_address_64 : move_local_address_32;
   return DECODED;
 }
 

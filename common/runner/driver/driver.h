@@ -68,6 +68,10 @@ typedef struct Texts {
 
 // Reads a fatbin, its wrapper, or PTX that ends with a 0.
 CUresult texts_of(const void *image, Texts *texts);
+// Adds the PTX of each fatbin in an object or a library of `size` bytes; in link.c, as is texts_join.
+CUresult texts_of_object(const char *bytes, size_t size, const char *name, Texts *texts);
+// All texts in one, with borders, which the caller frees; NULL when memory is exhausted.
+char *texts_join(const Texts *texts);
 // Takes over the text. False when memory is exhausted, or the text is NULL.
 bool texts_add(Texts *texts, char *text);
 void texts_free(Texts *texts);

@@ -86,7 +86,8 @@ API(cuGetExportTable, (const void **result, const CUuuid *id)) {
   const char *name = dladdr(__builtin_return_address(0), &caller) ? caller.dli_fname : "the program";
   const char *slash = strrchr(name, '/');
   name = slash ? slash + 1 : name;
-  if (!strncmp(name, "libnvrtc", 8)) return CUDA_ERROR_NOT_SUPPORTED;  // it asks for the GPU at hand, and does without
+  // NVIDIA's compilers ask for the GPU at hand, and do without.
+  if (!strncmp(name, "libnvrtc", 8) || !strncmp(name, "libnvJitLink", 12)) return CUDA_ERROR_NOT_SUPPORTED;
   if (strstr(name, ".so"))
     core_say_once("%s needs a GPU: it has kernels of its own, in machine code, and the emulator runs only PTX", name);
   else

@@ -11,21 +11,20 @@ struct CUlinkState_st {
   char *image;  // what cuModuleLoadData gets, after cuLinkComplete
 };
 
-// Adds the PTX of each fatbin in an object or a library. NVIDIA's device runtime has none, and nothing of it is
-// missing: what the emulator has of it, it has built in.
-static CUresult add_fatbins(CUlinkState state, const char *bytes, size_t size, const char *name) {
+// NVIDIA's device runtime has no PTX, and nothing of it is missing: what the emulator has of it, it has built in.
+CUresult texts_of_object(const char *bytes, size_t size, const char *name, Texts *texts) {
   const char *why = NULL;
-  int before = state->texts.count;
+  int before = texts->count;
   for (size_t at = 0; (at = fatbin_next(bytes, size, at)) < size; at++) {
     // A copy, because an archive does not align its members.
     char *copy = malloc(size - at);
     if (!copy) return CUDA_ERROR_OUT_OF_MEMORY;
     memcpy(copy, bytes + at, size - at);
-    if (fatbin_has_ptx(copy) && !texts_add(&state->texts, fatbin_ptx(copy, &why)))
+    if (fatbin_has_ptx(copy) && !texts_add(texts, fatbin_ptx(copy, &why)))
       core_say_once("%s: %s", name, why ? why : "out of memory");
     free(copy);
   }
-  if (state->texts.count == before && !strstr(name, "cudadevrt"))
+  if (texts->count == before && !strstr(name, "cudadevrt"))
     core_say_once("%s: there is no PTX in it that a Hopper GPU runs; build it with nvcc -gencode "
                   "arch=compute_90a,code=compute_90a",
                   name);
@@ -38,7 +37,7 @@ static CUresult add_input(CUlinkState state, CUjitInputType type, const char *by
   case CU_JIT_INPUT_PTX:
   case CU_JIT_INPUT_FATBINARY: return texts_of(bytes, &state->texts);
   case CU_JIT_INPUT_OBJECT:
-  case CU_JIT_INPUT_LIBRARY: return add_fatbins(state, bytes, size, name);
+  case CU_JIT_INPUT_LIBRARY: return texts_of_object(bytes, size, name, &state->texts);
   default: return core_missing("cuLinkAddData of a cubin or of NVVM's code");
   }
 }
@@ -77,8 +76,7 @@ API(cuLinkAddFile_v2,
   return status;
 }
 
-// The texts, one after another.
-static char *join(const Texts *texts) {
+char *texts_join(const Texts *texts) {
   size_t size = 1;
   for (int i = 0; i < texts->count; i++) size += texts->items[i].length + strlen(TEXT_BORDER);
   char *image = malloc(size), *end = image;
@@ -94,7 +92,7 @@ API(cuLinkComplete, (CUlinkState state, void **image, size_t *size)) {
   ENTER();
   CUmodule module;
   if (!state || state->texts.count == 0 || !image) return CUDA_ERROR_INVALID_VALUE;
-  if (!state->image) state->image = join(&state->texts);
+  if (!state->image) state->image = texts_join(&state->texts);
   if (!state->image) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult status = cuModuleLoadData(&module, state->image);
   if (status != CUDA_SUCCESS) return status;

@@ -175,7 +175,12 @@ API(cuMemAllocPitch_v2, (CUdeviceptr * address, size_t *pitch, size_t width, siz
   return CUDA_SUCCESS;
 }
 
+static bool frees_after_fault;
+
+void hopper_run_free_after_fault(void) { frees_after_fault = true; }
+
 API(cuMemFree_v2, (CUdeviceptr address)) {
+  if (frees_after_fault && core.sticky != CUDA_SUCCESS) return CUDA_SUCCESS;
   ENTER();
   return address ? memory_release(address, "free") : CUDA_SUCCESS;
 }

@@ -188,6 +188,14 @@ STREAM_VALUE(cuStreamGetFlags, unsigned, stream->flags)
 STREAM_VALUE(cuStreamGetId, unsigned long long, stream->id)
 STREAM_VALUE(cuStreamGetCtx, CUcontext, context_current())
 STREAM_VALUE(cuStreamGetDevice, CUdevice, 0)
+
+// The third result is the stream's part of a GPU (a green context): there are none here.
+CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *part);
+API(cuStreamGetCtx_v2, (CUstream handle, CUcontext *context, CUgreenCtx *part)) {
+  if (part) *part = NULL;
+  return cuStreamGetCtx(handle, context);
+}
+
 STREAM_VALUE(cuStreamIsCapturing, CUstreamCaptureStatus,
              stream->capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE)
 

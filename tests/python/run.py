@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Runs small programs in Python's kernel languages on hopper-run: right, without a fault; then with the program's
+mistake, which must be found at its line.
+
+    run.py PYTHON [PROGRAM...]      PYTHON has the packages; without programs, those whose package it has
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(FOLDER))
+PACKAGES = {
+    "torch": "torch",
+    "triton": "torch",
+    "gluon": "torch",
+    "numba": "numba_cuda",
+    "cuda": "cuda.core",
+    "pytest": "pytest",
+}
+
+
+def has_package(python, program):
+    """Whether that Python can import what a program needs."""
+    package = PACKAGES[os.path.basename(program).split("_", maxsplit=1)[0]]
+    finds = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({package!r}) is None)"
+    return subprocess.run([python, "-c", finds], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def run(python, program, *arguments):
+    """The exit code, and what it has printed on both streams."""
+    result = subprocess.run(
+        [os.path.join(ROOT, "hopper-run"), python, program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    return result.returncode, result.stdout
+
+
+def mistaken_line(program):
+    """"FILE:LINE" of the mistake."""
+    with open(program, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith("# the mistake shows here\n"):
+                return f"{os.path.basename(program)}:{number}"
+            other = re.search(r"# (\S+:\d+): the mistake shows there", line)
+            if other:
+                return other.group(1)
+    raise ValueError(f"{program} marks no line")
+
+
+def judge(python, program):
+    """What is wrong with a program's runs: a list of texts."""
+    wrong = []
+    code, text = run(python, program)
+    if code or "right\n" not in text or re.search(r"\d fault", text):
+        wrong.append(f"exit code {code}, and not right without a fault:\n{text}")
+    code, text = run(python, program, "mistake")
+    if code == 0 or not re.search(rf"(at|and) \S*{re.escape(mistaken_line(program))} ", text):
+        wrong.append(f"exit code {code}, and {mistaken_line(program)} is not named:\n{text}")
+    return wrong
+
+
+def judge_pytest(python):
+    """What is wrong with the plugin for pytest: the one test whose kernel has a race must fail, and tell why."""
+    code, text = run(python, "-m", "pytest", "-p", "no:cacheprovider", os.path.join(FOLDER, "pytest"))
+    if code == 1 and "1 failed, 2 passed" in text and re.search(r"_ test_race _+\n.*\nshared-memory race", text):
+        return []
+    return [f"exit code {code}, and not 1 failed, 2 passed:\n{text}"]
+
+
+def main():
+    """Runs all, and returns 1 if one fails."""
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    python = sys.argv[1]
+    programs = sys.argv[2:] or sorted(glob.glob(os.path.join(FOLDER, "*_*.py")))
+    failed = False
+    for program in programs:
+        if not has_package(python, program):
+            print(f"skipped   {os.path.basename(program)}: {python} lacks its package")
+            continue
+        wrong = judge(python, program)
+        failed |= bool(wrong)
+        print("failed   " if wrong else "passed   ", os.path.basename(program), *wrong, sep="\n" if wrong else " ")
+    if len(sys.argv) == 2 and has_package(python, "numba_") and has_package(python, "pytest_"):
+        wrong = judge_pytest(python)
+        failed |= bool(wrong)
+        print("failed    pytest" if wrong else "passed    pytest", *wrong, sep="\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
