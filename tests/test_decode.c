@@ -172,7 +172,7 @@ static DecodeCheck check_of(const DecodeProblem *problem) {
   return check;
 }
 
-static const DecodeShape small = {.batch = 2, .heads = 6, .kv_heads = 2, .keys = 300, .head_dim = 64};
+static const DecodeShape small = {.batch = 2, .heads = 6, .kv_heads = 2, .keys = 300, .head_dim = 64, .queries = 1};
 
 Test(decode_check, takes_the_exact_answer_for_right) {
   static const InputKind inputs[] = {INPUT_NORMAL, INPUT_ONES, INPUT_ARANGE, INPUT_WAVES, INPUT_MEAN};
@@ -214,7 +214,7 @@ Test(decode_check, finds_one_wrong_element_and_says_where) {
 
 // Where not all heads are compared, an element that is never written is found all the same.
 Test(decode_check, finds_nan_in_what_is_not_compared) {
-  DecodeShape large = {.batch = 12, .heads = 16, .kv_heads = 1, .keys = 1 << 15, .head_dim = 128};
+  DecodeShape large = {.batch = 12, .heads = 16, .kv_heads = 1, .keys = 1 << 15, .head_dim = 128, .queries = 1};
   if (SANITIZED) cr_skip_test("slow, and the same code as small problems");
   DecodeProblem problem;
   cr_assert(decode_problem_create(&problem, &large, INPUT_ONES, 1));

@@ -61,6 +61,21 @@ DeviceTensor decode_tensor_with_strides(int heads, int rows, int head_dim, Devic
   return (DeviceTensor){tensor.address, head * heads, head, head_dim};
 }
 
+bool decode_tensor_map_e4m3(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
+  tensor = decode_tensor_with_strides(shape->kv_heads, shape->keys, shape->head_dim, tensor);
+  TensorMapSpec spec = {
+      .type = TENSOR_MAP_U8,
+      .rank = 4,
+      .address = tensor.address,
+      .size = {(uint64_t)shape->head_dim, (uint64_t)shape->keys, (uint64_t)shape->kv_heads, (uint64_t)shape->batch},
+      .stride = {0, (uint64_t)tensor.row, (uint64_t)tensor.head, (uint64_t)tensor.batch},
+      .box = {(uint32_t)shape->head_dim, (uint32_t)rows, 1, 1},
+      .swizzle = shape->head_dim == 64 ? TENSOR_SWIZZLE_64B : TENSOR_SWIZZLE_128B,
+      .l2_promotion = TENSOR_L2_256B,
+  };
+  return device_tensor_map(device, &spec, map);
+}
+
 bool decode_tensor_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
   const uint64_t bf16 = 2;
   tensor = decode_tensor_with_strides(shape->kv_heads, shape->keys, shape->head_dim, tensor);
