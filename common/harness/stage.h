@@ -119,8 +119,7 @@ DeviceTensor decode_tensor_with_strides(int heads, int rows, int head_dim, Devic
 // their head_dim columns, in panels of 64 columns with the 128-byte swizzle, one panel after another. Keys from `keys`
 // on read as zeros. (tensor_maps.c)
 bool decode_tensor_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map);
-// The same for an e4m3 cache, as [batch][kv_heads][keys][head_dim]: a box has whole rows of head_dim bytes, with a
-// swizzle as wide as a row.
+// The same for an e4m3 cache, with one panel of head_dim bytes and a swizzle as wide.
 bool decode_tensor_map_e4m3(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map);
 
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in

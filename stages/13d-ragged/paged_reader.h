@@ -17,10 +17,6 @@ template <int HEAD_DIM, int QUERIES> struct PagedReader : Reader<HEAD_DIM, QUERI
 
   __device__ PagedReader(const Maps &maps, const Work &work) : Base(maps, work.problem, 0, 0, 0, 0), work(work) {}
 
-  static __device__ void load_box(const TensorMap &map, uint32_t to, uint32_t barrier, int key, int head, int page) {
-    tma_load(to, &map, barrier, 0, key, 0, head, page);
-  }
-
   __device__ void open(int batch, int head) {
     int lane = threadIdx.x % WARP;
     this->batch = batch, this->head = head;
@@ -58,7 +54,7 @@ template <int HEAD_DIM, int QUERIES> struct PagedReader : Reader<HEAD_DIM, QUERI
     Base::multiply_keys(slot, s);
     if ((tile + 1) * KEYS > keys) {
       mask(tile, keys, s);
-      clear_rows<HEAD_DIM / PANEL, KEYS>(slot + TILE_BYTES, keys - tile * KEYS);
+      clear_keys<HEAD_DIM / PANEL, KEYS, ROW_BYTES>(slot + TILE_BYTES, keys - tile * KEYS);
     }
     Base::update_max(s);
     Base::weigh(s, p);

@@ -26,15 +26,14 @@ template <int COLUMNS> __device__ void add_lanes(float (&sum)[COLUMNS][2]) {
         sum[c][h] += __shfl_xor_sync(0xffffffff, sum[c][h], distance);
 }
 
-// Makes the rows from `first` on of a tile of values zeros: a weight of 0 times NaN would be NaN. The tile has `panels`
-// panels of `rows` rows, each of 128 bytes. TMA writes here next, after what has been written here.
-template <int PANELS, int ROWS> __device__ void clear_rows(uint32_t tile, int first) {
-  int chunks = (ROWS - first) * 8;
+// Makes the keys from `first` on of a tile of values zeros: a weight of 0 times NaN would be NaN. The tile has PANELS
+// panels of KEYS rows of ROW bytes. TMA writes here next, after what has been written here.
+template <int PANELS, int KEYS, int ROW> __device__ void clear_keys(uint32_t tile, int first) {
+  int chunks = (KEYS - first) * ROW / 16;
 #pragma unroll
   for (int panel = 0; panel < PANELS; panel++)
     for (int i = threadIdx.x % WARP; i < chunks; i += WARP)
-      *(uint4 *)__cvta_shared_to_generic(tile + panel * ROWS * ROW_BYTES + first * ROW_BYTES + i * 16) =
-          uint4{0, 0, 0, 0};
+      *(uint4 *)__cvta_shared_to_generic(tile + (panel * KEYS + first) * ROW + i * 16) = uint4{0, 0, 0, 0};
   fence_async_proxy();
   __syncwarp();
 }

@@ -9,6 +9,8 @@
 //   store(), store(leftovers, part)     writes O, or O of the worker's keys as part [worker][0 or 1]
 #pragma once
 
+#include "../13-decode/reader.h"
+
 #include "list.h"
 
 // A block's shared memory. A label says what lies in a slot: sequence, head, tile, and the sequence's keys.
@@ -47,8 +49,8 @@ template <class Reader> struct Worker {
       int key = next.tile * KEYS + box * (KEYS / work.boxes), page = next.page_of(key);
       if (work.block_table) key &= (1 << work.page_shift) - 1;
       if (!leader) continue;
-      Reader::load_box(maps.k, to + box * bytes, barrier, key, next.head, page);
-      Reader::load_box(maps.v, to + TILE_BYTES + box * bytes, barrier, key, next.head, page);
+      tma_load(to + box * bytes, &maps.k, barrier, 0, key, 0, next.head, page);
+      tma_load(to + TILE_BYTES + box * bytes, &maps.v, barrier, 0, key, 0, next.head, page);
     }
     next.advance();
   }
