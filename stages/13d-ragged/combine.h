@@ -32,6 +32,8 @@ template <int HEAD_DIM, int KEYS> __device__ void combine(const Work &work, cons
 #pragma unroll
   for (int distance = 1; distance < WARP; distance *= 2) max = fmaxf(max, __shfl_xor_sync(ALL_LANES, max, distance));
 
+  if (max == -INFINITY) max = 0;  // a query that sees no keys, in stage 13f: all weights are 0
+
   float2 mine[PAIRS] = {};
 #pragma unroll 4
   for (int i = warp; i < parts; i += WARPS) {
@@ -59,5 +61,6 @@ template <int HEAD_DIM, int KEYS> __device__ void combine(const Work &work, cons
     all.x += o[w][threadIdx.x].x;
     all.y += o[w][threadIdx.x].y;
   }
-  to[threadIdx.x] = pack_bf16(all.x / sum, all.y / sum);
+  float inverse = sum > 0 ? 1 / sum : 0;
+  to[threadIdx.x] = pack_bf16(all.x * inverse, all.y * inverse);
 }

@@ -14,15 +14,17 @@ template <int HEAD_DIM, int QUERIES> struct PagedReader : Reader<HEAD_DIM, QUERI
   using Base::sum;
 
   const Work &work;
+  const int first;  // row of the block; in this stage 0
 
-  __device__ PagedReader(const Maps &maps, const Work &work) : Base(maps, work.problem, 0, 0, 0, 0), work(work) {}
+  __device__ PagedReader(const Maps &maps, const Work &work, int first = 0)
+      : Base(maps, work.problem, 0, 0, 0, 0), work(work), first(first) {}
 
   __device__ void open(int batch, int head) {
     int lane = threadIdx.x % WARP;
     this->batch = batch, this->head = head;
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
-      int row = 8 * c + lane / 4;
+      int row = first + 8 * c + lane / 4;
       const __nv_bfloat16 *from = work.problem.q + row_offset(work, work.q, batch, head, row) + lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < STEPS * 2; i++)
@@ -68,7 +70,7 @@ template <int HEAD_DIM, int QUERIES> struct PagedReader : Reader<HEAD_DIM, QUERI
     int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
-      int row = 8 * c + lane / 4;
+      int row = first + 8 * c + lane / 4;
       __nv_bfloat16 *to = work.problem.o + row_offset(work, work.o, this->batch, this->head, row) + lane % 4 * 2;
       float inverse[2] = {1 / sum[c][0], 1 / sum[c][1]};
 #pragma unroll
@@ -87,7 +89,7 @@ template <int HEAD_DIM, int QUERIES> struct PagedReader : Reader<HEAD_DIM, QUERI
     for (int c = 0; c < COLUMNS; c++)
 #pragma unroll
       for (int h = 0; h < 2; h++) {
-        int row = 8 * c + lane % 4 * 2 + h;
+        int row = first + 8 * c + lane % 4 * 2 + h;
         if (row >= rows_of(work)) continue;
         size_t at = (size_t)part * rows_of(work) + row;
         float *to = leftovers.o + at * HEAD_DIM + lane / 4, inverse = 1 / sum[c][h];
