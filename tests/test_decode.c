@@ -179,6 +179,14 @@ Test(decode, is_right_for_several_queries) {
   }
 }
 
+// One query is what 13d computes, in the same order.
+Test(decode, with_one_query_a_sequence_13f_gives_the_bits_of_13d) {
+  static const char problem[] = "--batch=3 --keys=200 --lengths=200,0,31 --blocks=3";
+  char options[200];
+  snprintf(options, sizeof options, "%s --queries=1", problem);
+  cr_expect_eq(right_checksum("stage-13d", problem), right_checksum("stage-13f", options));
+}
+
 // ---- what the harness refuses ----
 
 static void expect_refused(const char *stage, const char *options, const char *words) {

@@ -96,19 +96,26 @@ static void end_sequences(const DecodeProblem *problem) {
     }
 }
 
-bool decode_problem_set_lengths(DecodeProblem *problem, const char *lengths, uint64_t seed) {
-  const DecodeShape *shape = &problem->shape;
+// Numbers with commas between them, to the end also where there are fewer sequences.
+static bool read_lengths(DecodeProblem *problem, const char *lengths) {
   const char *at = lengths;
-  bool ragged = !strcmp(lengths, "ragged"), full = !strcmp(lengths, "full");
-  for (int b = 0; b < shape->batch; b++) {
+  for (int b = 0; b < problem->shape.batch || at != lengths; b++) {
     char *end;
-    if (ragged) problem->lengths[b] = 1 + (int)(random_bits(&seed) % (uint64_t)shape->keys);
-    if (ragged || full) continue;
     long length = strtol(at, &end, 10);
-    if (end == at || length < 0 || length > shape->keys || (*end && *end != ',')) return false;
-    problem->lengths[b] = (int)length;
+    if (end == at || length < 0 || length > problem->shape.keys || (*end && *end != ',')) return false;
+    if (b < problem->shape.batch) problem->lengths[b] = (int)length;
     at = *end ? end + 1 : lengths;
   }
+  return true;
+}
+
+bool decode_problem_set_lengths(DecodeProblem *problem, const char *lengths, uint64_t seed) {
+  const DecodeShape *shape = &problem->shape;
+  if (!strcmp(lengths, "full")) return true;
+  if (!strcmp(lengths, "ragged"))
+    for (int b = 0; b < shape->batch; b++) problem->lengths[b] = 1 + (int)(random_bits(&seed) % (uint64_t)shape->keys);
+  else if (!read_lengths(problem, lengths))
+    return false;
   end_sequences(problem);
   return true;
 }
