@@ -6,11 +6,12 @@
 writes FOLDER/figure-NAME.svg, plots/ if no folder is named. What a picture shows is computed from the rules that the
 kernels use (common/ptx/tile.h, common/ptx/ring.h), not drawn by hand. The pictures up to lesson 03 are in
 first_figures.py, some of the lessons 07 to 09 in summit_figures.py,
-some of the later ones in last_figures.py.
+some of the later ones in last_figures.py, and those on decode in decode_figures.py.
 """
 import os
 import sys
 
+import decode_figures
 import first_figures
 import last_figures
 import summit_figures
@@ -162,35 +163,99 @@ def draw_rows(picture, left, width, top, height, named=True):
         picture.text(left - 8, top + row * height + 11, f"key {row}", 13, "end")
 
 
-# ---- one phase of an mbarrier ----
+# ---- one TMA load ----
+
+class TensorBox:
+    """The tensor of lesson 05b in chunks of 8 columns, and a box of 64 columns and 8 rows that reaches outside of it."""
+    ROWS, CHUNKS, PADDING, MATRICES = 20, 9, 1, 2
+    ROW, CHUNK, BOX_ROWS, BOX_CHUNKS = 15, 4, 8, 8
+
+    @classmethod
+    def cells(cls):
+        """Of each chunk of the box: row and chunk in the box, whether it is inside of the tensor."""
+        return [(row, chunk, cls.ROW + row < cls.ROWS and cls.CHUNK + chunk < cls.CHUNKS)
+                for row in range(cls.BOX_ROWS) for chunk in range(cls.BOX_CHUNKS)]
+
+
+def tensor_box():
+    picture = Picture("tensor-box", 500, "A box that reaches outside of its tensor", "fp16, 2 matrices of 20 rows of 72 "
+                      "columns; a box of 64 columns and 8 rows from column 32, row 15 on")
+    left, width, height = 60, 22, 8
+    tops = 108, 108 + (TensorBox.ROWS + 6) * height
+    picture.text(left, 84, "device memory: a line is a row", 15, bold=True)
+    for matrix, top in enumerate(tops):
+        draw_matrix(picture, left, top, width, height)
+        picture.words(left - 30, top + TensorBox.ROWS * height / 2, f"matrix\n{matrix}", 14)
+    for row, chunk, inside in TensorBox.cells():
+        if inside:
+            picture.box(left + (TensorBox.CHUNK + chunk) * width, tops[0] + (TensorBox.ROW + row) * height, width - 1,
+                        height - 1, CHUNKS[chunk])
+    picture.frame(left + TensorBox.CHUNK * width - 1, tops[0] + TensorBox.ROW * height - 1,
+                  TensorBox.BOX_CHUNKS * width + 1, TensorBox.BOX_ROWS * height + 1)
+    picture.text(left + 10.2 * width, tops[0] + 16, "16 bytes of padding", 14)
+    picture.text(left, tops[1] + TensorBox.ROWS * height + 20, "stride: 160 bytes from row to row", 14, style="grey")
+    draw_tile_of_box(picture, 440, 150)
+    return picture
+
+
+def draw_matrix(picture, left, top, width, height):
+    for row in range(TensorBox.ROWS):
+        picture.box(left, top + row * height, TensorBox.CHUNKS * width - 1, height - 1)
+        picture.box(left + TensorBox.CHUNKS * width, top + row * height, TensorBox.PADDING * width - 1, height - 1, PALE)
+
+
+def draw_tile_of_box(picture, left, top):
+    """The tile as it lies, a line for each 128 bytes."""
+    width, height = 42, 32
+    picture.text(left - 44, 84, "shared memory, swizzle of 128 bytes", 15, bold=True)
+    for place in range(TensorBox.BOX_CHUNKS):
+        picture.text(left + (place + 0.5) * width, top - 8, f"+{16 * place}", 13, "middle", "grey")
+    for row, chunk, inside in TensorBox.cells():
+        picture.box(left + place_in_row(row, chunk) * width, top + row * height, width - 1, height - 1,
+                    CHUNKS[chunk] if inside else "", f"c{8 * (TensorBox.CHUNK + chunk)}" if inside else "0", 14)
+    for row in range(TensorBox.BOX_ROWS):
+        picture.text(left - 8, top + (row + 0.65) * height, f"row {TensorBox.ROW + row}", 13, "end")
+    inside = 16 * sum(inside for _, _, inside in TensorBox.cells())
+    picture.text(left - 44, top + 8 * height + 28, f"read from the tensor: {inside} bytes", 15)
+    picture.text(left - 44, top + 8 * height + 50, f"counted by the mbarrier: {16 * len(TensorBox.cells()):,} bytes", 15)
+
+
+# ---- the phases of an mbarrier ----
 
 def mbarrier():
-    """k_full of stage 06 at D = 128: a tile of 128 keys is two boxes, 64 columns of fp16 each."""
-    box = 128 * 64 * 2
-    picture = Picture("mbarrier", 466, "One phase of an mbarrier", "k_full at D = 128: it expects one arrival, and the "
-                      "bytes of a tile, two boxes")
-    start, announce, first, second, end = 165, 375, 505, 625, 785
-    lanes = "loading\nthread", "TMA", "arrivals\nmissing", "bytes\nmissing", "phase", "consumer"
+    """Two loads of lesson 05b on one mbarrier, each a box of 1,024 bytes. That it lands in two halves is assumed."""
+    picture = Picture("mbarrier", 466, "Two phases of an mbarrier", "it expects one arrival in each phase; each load "
+                      "brings 1,024 bytes")
+    start, round_length, end = 150, 318, 786
+    lanes = "thread 0", "TMA", "arrivals\nmissing", "bytes\nmissing", "phase", "other\nthreads"
     tops = [80 + 56 * i for i in range(len(lanes))]
     for top, words in zip(tops, lanes):
         picture.words(56, top + 18, words, 15)
-    for x in (announce, second):
-        picture.line((x, 74), (x, tops[-1] + 46), style="faint", dash="5 4")
-    def bars(lane, *parts):
-        for begin, to, colour, words in parts:
-            picture.box(begin, tops[lane], to - begin - 2, 36, colour, words, 15)
-    def count(begin, to, number):
-        return begin, to, AMBER if number else "", f"{number:,}"
-    bars(0, (110, start, PALE, "init 1"), (start, announce, BLUE, f"arrive.expect_tx {2 * box:,}"),
-         (announce, first, BLUE, "2 x tma_load"), (first, end, "", "continues"))
-    bars(1, (announce + 12, first, GREEN, "box 0"), (first, second, GREEN, "box 1"))
-    bars(2, count(start, announce, 1), count(announce, second, 0), count(second, end, 1))
-    bars(3, count(start, announce, 0), count(announce, first, 2 * box), count(first, second, box),
-         count(second, end, 0))
-    bars(4, (start, second, SKY, "phase 0, parity 0, is under way"), (second, end, PURPLE, "phase 1, parity 1"))
-    bars(5, (start + 60, second, "", "try_wait.parity 0: waits for the end of phase 0"),
-         (second, end, ORANGE, "reads the tile"))
-    picture.text(second, tops[-1] + 64, "both counts are 0: the phase ends", 15, "middle")
+    def bar(lane, begin, to, colour, words):
+        picture.box(begin, tops[lane], to - begin - 2, 36, colour, words, 14)
+    def count(lane, begin, to, number):
+        bar(lane, begin, to, AMBER if number else "", f"{number:,}")
+    bar(0, 106, start, PALE, "init")
+    idle = start  # since when the counts are 1 and 0
+    for number in range(2):
+        begin = start + number * round_length
+        load, landing, half, landed, read = (begin + step for step in (96, 158, 198, 240, 304))
+        for x in (load, landed):
+            picture.line((x, 74), (x, tops[-1] + 46), style="faint", dash="5 4")
+        for bars in ((0, begin, load, BLUE, "arrive,\nexpect"), (0, load, landing, BLUE, "load"),
+                     (0, landing, landed, "", f"wait {number}"), (1, landing, half, GREEN, "512"),
+                     (1, half, landed, GREEN, "512"), (5, begin, landed, "", f"wait for parity {number}"),
+                     (0, landed, read, ORANGE, "read"), (5, landed, read, ORANGE, "read"),
+                     (4, idle, landed, (SKY, PURPLE)[number], f"phase {number}, parity {number}")):
+            bar(*bars)
+        for counts in ((2, idle, load, 1), (2, load, landed, 0), (3, idle, load, 0), (3, load, half, 1024),
+                       (3, half, landed, 512)):
+            count(*counts)
+        idle = landed
+    count(2, idle, end, 1)
+    count(3, idle, end, 0)
+    bar(4, idle, end, SKY, "phase 2")
+    picture.text(start + 240, tops[-1] + 64, "both counts are 0: the phase ends", 15, "middle")
     picture.line((110, tops[-1] + 76), (end, tops[-1] + 76), tips="end")
     picture.text(110, tops[-1] + 68, "time", 14, style="grey")
     return picture
@@ -403,8 +468,8 @@ def proxies():
 
 # ---- all of them ----
 
-FIGURES = (*first_figures.FIGURES, *summit_figures.FIGURES, accumulator, swizzle, majors, proxies, mbarrier, ring,
-           pipelining, ping_pong, sm, *last_figures.FIGURES)
+FIGURES = (*first_figures.FIGURES, *summit_figures.FIGURES, accumulator, swizzle, majors, proxies, tensor_box, mbarrier,
+           ring, pipelining, ping_pong, sm, *last_figures.FIGURES, *decode_figures.FIGURES)
 
 
 def main():

@@ -166,7 +166,7 @@ EXPRESSIONS = {name: globals()[name] for name in (
     "programs", "reported", "quiet", "cost")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
-        "exp": math.exp, "min": min, "max": max, "len": len, "sum": sum, "round": round}
+        "exp": math.exp, "log": math.log, "min": min, "max": max, "len": len, "sum": sum, "round": round}
 
 
 # ---- tables ----

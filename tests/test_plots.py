@@ -361,6 +361,18 @@ class Figures(unittest.TestCase):
             row, chunk = address // 128, address % 128 // 16
             self.assertEqual(row * 128 + figures.place_in_row(row, chunk) * 16, address ^ (address >> 3 & 0x70))
 
+    def test_tensor_box(self):
+        """Each chunk lies where lesson 05b's program finds it after a load of the same box."""
+        box = figures.TensorBox
+        done = subprocess.run([f"{ROOT}/stage-05b", "--device=emulator", f"--at={8 * box.CHUNK},{box.ROW},0"],
+                              capture_output=True, text=True, check=False)
+        lines = [re.split(" {2,}", line.strip())[1:] for line in re.findall("    0x.*", done.stdout)]
+        expected = [["0"] * box.BOX_CHUNKS for _ in range(box.BOX_ROWS)]
+        for row, chunk, inside in box.cells():
+            if inside:
+                expected[row][figures.place_in_row(row, chunk)] = f"r{box.ROW + row} c{8 * (box.CHUNK + chunk)}"
+        self.assertEqual(lines, expected, done.stderr)
+
     def test_ring(self):
         """No tile is loaded before the last one has left the slot, or used before it has landed."""
         times = [figures.RingTime(tile) for tile in range(20)]

@@ -159,6 +159,18 @@ Test(traffic, under_a_load) {
   cr_expect_eq(c.value[COUNTER_MUFU_UNDER_LOAD], 3, "cp.async");
 }
 
+// Three loads that start one after another: 1 + 2 + 3 are in flight. With a wait after the first it is 1 + 1 + 2.
+Test(traffic, loads_in_flight) {
+  static const char load[] = "@%p " BULK_LOAD " [tile], [%g], 1024, [bar];\n";
+  char text[2000];
+  snprintf(text, sizeof text, "%s%s%s%s%s", SET INIT EXPECT("3072"), load, load, load, WAIT);
+  EmulatorCounters c = count_kernel(text, one_block);
+  cr_expect_eq(c.value[COUNTER_LOADS_IN_FLIGHT], 6);
+  snprintf(text, sizeof text, "%s%s%s%s%s%s", SET INIT EXPECT("1024"), load, WAIT, EXPECT("2048"), load, load);
+  c = count_kernel(text, one_block);
+  cr_expect_eq(c.value[COUNTER_LOADS_IN_FLIGHT], 4);
+}
+
 // Warp 0 passes a turn to warp 1. What warp 1 does between its barrier and its own arrival is in its turn.
 Test(traffic, in_a_turn) {
   static const char text[] =

@@ -74,7 +74,7 @@ class Capstone:
 
 CAPSTONES = {capstone.name: capstone for capstone in (
     Capstone("gemm", "a warp-specialised matrix product", "20-gemm", 2 * 1024**3 * 3 // 256, 0.9),
-    Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", 2 * 1024**3 // 128, 0.6))}
+    Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", 2 * 1024**3 // 128, 0.9))}
 
 
 def name_of(stage):

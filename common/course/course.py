@@ -32,8 +32,9 @@ RUNS = ("--seqlen=64", "", "--causal --head-dim=128", "--seqlen=97 --head-dim=12
         "--seqlen=2 --heads=32 --causal --input=large")
 # What a decode kernel must get right: few and many keys, ends of tiles, groups of query heads, inputs, schedules.
 DECODE_RUNS = ("", "--keys=1 --heads=1 --kv-heads=1", "--keys=2000 --head-dim=128",
-               "--keys=193 --heads=6 --kv-heads=2 --head-dim=128 --schedule=1",
+               "--keys=140 --heads=6 --kv-heads=2 --head-dim=128 --schedule=1",
                "--keys=385 --heads=16 --kv-heads=1 --input=large --schedule=2",
+               "--keys=1 --heads=64 --kv-heads=64 --input=large",
                "--keys=520 --heads=9 --kv-heads=1 --head-dim=128 --batch=2 --input=waves --schedule=3")
 ALLOWABLE = ("spills", "stack", "serialised")  # where a patch allows all three, ptxas has nothing to refuse
 STEPS = "--step-limit=20000000"

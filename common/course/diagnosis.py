@@ -29,8 +29,10 @@ DECODE_PROBES = {
     "many keys": "--keys=2048",
     "even": "--keys=512",
     "one query": "--heads=2",
+    "large group": "--heads=16 --kv-heads=1",
     "wide": "--head-dim=128",
     "large": "--input=large",
+    "few and large": "--keys=1 --heads=64 --kv-heads=64 --input=large",
     "waves": "--input=waves",
     "other order": "--schedule=1",
 }
@@ -51,6 +53,10 @@ FINDINGS = (
      "400 keys are right, 2048 are wrong: then each slot of a ring is used several times"),
     (("even",), ("plain",), "only a last tile that is not full is wrong: look at the keys behind the end"),
     (("one query",), ("plain",), "one query for each key head is right, four are wrong: whose row is it?"),
+    (("plain",), ("large group",),
+     "up to 8 query heads of a key head are right, 16 are wrong: an mma has 8 columns, so these are two of them"),
+    (("plain", "large"), ("few and large",),
+     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
     (("plain",), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain",), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
@@ -66,6 +72,9 @@ FINDINGS = (
      "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
      "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own "
      "transpose)"),
+    (("ones",), ("few keys", "plain"),
+     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at which "
+     "elements meet, and where results go"),
     (("ones",), ("identity", "plain"),
      "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at "
      "which elements meet and where results go, and at what a whole row must share: its maximum"),

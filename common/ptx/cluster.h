@@ -51,7 +51,16 @@ static __device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier)
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Waits at one of this block's mbarriers that threads of other blocks arrive at. PTX ISA 9.7.13.15.16.
+// Stores 4 bytes in any block of the cluster: addresses from in_block. When they have arrived they count on an mbarrier
+// of the same block. A thread that waits for it sees what this thread did before: the count has release semantics at
+// the scope of the cluster. PTX ISA 9.7.9.12, "st.async".
+static __device__ __forceinline__ void store_async(uint32_t to, uint32_t value, uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(value),
+               "r"(barrier)
+               : "memory");
+}
+
+// Waits at one of this block's mbarriers that other blocks' threads complete. PTX ISA 9.7.13.15.16.
 static __device__ __forceinline__ void mbarrier_wait_cluster(uint32_t barrier, uint32_t parity) {
   asm volatile("{\n"
                ".reg .pred complete;\n"

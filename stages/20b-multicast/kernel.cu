@@ -22,21 +22,23 @@
 #include "../20-gemm/output.h"
 
 // A block's shared memory: the ring, and boxes of C on their way out. A full barrier completes when both blocks' TMA
-// have filled the slot, an empty one when all consumer warps of both blocks have released it.
+// have filled the slot. A consumer warp releases it by four bytes that it stores in both blocks: an empty barrier
+// completes when those of all consumer warps of both blocks have arrived.
 struct Shared {
   half a[SLOTS][ROWS * DEPTH], b[SLOTS][COLUMNS * DEPTH];
   half c[CONSUMERS * 4][STORE_PANELS * STORE_ROWS * PANEL];  // of each consumer warp
+  uint32_t released[SLOTS][RELEASES];                        // where these bytes go; nobody reads them
   uint64_t full[SLOTS], empty[SLOTS];
 
   __device__ void init() {
     for (int i = 0; i < SLOTS; i++) {
       mbarrier_init(shared_address(full + i), 1);
-      mbarrier_init(shared_address(empty + i), CLUSTER * CONSUMERS * 4);
+      mbarrier_init(shared_address(empty + i), 1);
     }
     mbarrier_fence_init();
   }
 };
-static_assert(sizeof(Shared) == SHARED_BYTES, "see tiles.h");
+static_assert(sizeof(Shared) == CLUSTER_SHARED_BYTES, "see tiles.h");
 
 // The first row and column of this block's tile in pair number t. The pairs of GROUP_PAIRS rows are a group, and are
 // numbered column by column, as in stage 20. problem.rows counts pairs here.
@@ -73,13 +75,23 @@ struct Producer {
   // All of B's rows count on this block's barrier: the other half's bytes may land before it expects them.
   __device__ void load(const Tile &tile, int k) {
     const uint16_t all = (1 << CLUSTER) - 1;
-    uint32_t full = shared_address(shared.full + ring.slot);
-    mbarrier_wait_cluster(shared_address(shared.empty + ring.slot), ring.parity ^ 1);
+    uint32_t full = shared_address(shared.full + ring.slot), empty = shared_address(shared.empty + ring.slot);
+    mbarrier_wait_cluster(empty, ring.parity ^ 1);
+    mbarrier_arrive_expect(empty, RELEASES * sizeof(uint32_t));  // when the slot has been used
     mbarrier_arrive_expect(full, SLOT_BYTES);
     tma_load(shared_address(shared.a[ring.slot]), &matrices.a, full, k * DEPTH, tile.row);
     tma_load_multicast(shared_address(shared.b[ring.slot] + rank * SHARE * DEPTH), &matrices.b, full, k * DEPTH,
                        tile.column + rank * SHARE, all);
     ring.advance();
+  }
+
+  // Waits until both blocks have released all slots. Until then the other one still stores and loads into this block's
+  // shared memory, which ends with the block.
+  __device__ void drain() {
+    for (int i = 0; i < SLOTS; i++) {
+      mbarrier_wait_cluster(shared_address(shared.empty + ring.slot), ring.parity ^ 1);
+      ring.advance();
+    }
   }
 
   __device__ void run() {
@@ -88,6 +100,7 @@ struct Producer {
       Tile tile = find_tile(problem, t, rank);
       for (int k = 0; k < problem.depth; k++) load(tile, k);
     }
+    drain();
   }
 };
 
@@ -103,10 +116,12 @@ struct Consumer {
   float c[COLUMNS / 2];          // sums, of 64 rows
   uint32_t packed[COLUMNS / 4];  // the previous tile's sums, as fp16
 
-  // Lane i arrives at block i.
+  // Lane i tells block i.
   __device__ void release() {
-    int lane = threadIdx.x % WARP;
-    if (lane < CLUSTER) mbarrier_arrive_cluster(in_block(shared_address(shared.empty + read.slot), lane));
+    int lane = threadIdx.x % WARP, warp = (rank * CONSUMERS + warpgroup) * 4 + threadIdx.x % WARPGROUP / WARP;
+    if (lane < CLUSTER)
+      store_async(in_block(shared_address(shared.released[read.slot] + warp), lane), 0,
+                  in_block(shared_address(shared.empty + read.slot), lane));
     read.advance();
   }
 
@@ -190,5 +205,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     registers_increase<CONSUMER_REGISTERS>();
     Consumer{shared, matrices, problem, cluster_rank(), warpgroup - 1, threadIdx.x % WARP == 0}.run();
   }
-  cluster_sync();  // a block's shared memory must stay until the other one writes and arrives there no more
 }

@@ -20,7 +20,7 @@ static bool launch(Device *device, const Gemm *gemm) {
       .grid = {CLUSTER * (unsigned)(pairs < clusters ? pairs : clusters)},
       .block = {THREADS},
       .cluster = {CLUSTER},
-      .dynamic_shared = SHARED_BYTES,
+      .dynamic_shared = CLUSTER_SHARED_BYTES,
       .arguments = ARGUMENTS(&matrices, &problem),
   };
   return device_launch(device, &product);

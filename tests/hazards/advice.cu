@@ -114,7 +114,7 @@ extern "C" __global__ void for_others(const float *in, float *out) {
 // Blocks of a cluster meet at its own barrier alone.
 // launch peers: grid 2 block 32 cluster 2 args float[64] float[64]=zero
 // ADVICE(peers): Put a cluster barrier (cluster.sync()) after the store at line {OTHER}, before the
-// ALSO(peers): uninitialised read
+// ALSO(peers): uninitialised read, ALSO(peers): out-of-bounds access
 extern "C" __global__ void peers(const float *in, float *out) {
   __shared__ float tile[32];
   int t = threadIdx.x, rank = cluster_rank();

@@ -14,7 +14,8 @@ extern "C" __global__ void block_barrier(const float *in, float *out) {
   __syncthreads();
 #endif
   unsigned other = shared_address_in(&tile[31 - t], 1 - rank);
-  float x = load_cluster(other);  // HAZARD(block_barrier): shared-memory race, ALSO(block_barrier): uninitialised read
+  // ALSO(block_barrier): uninitialised read, ALSO(block_barrier): out-of-bounds access
+  float x = load_cluster(other);  // HAZARD(block_barrier): shared-memory race
   out[32 * rank + t] = x;
   cluster_arrive();
   cluster_wait();
@@ -90,6 +91,8 @@ extern "C" __global__ void relaxed(const float *in, float *out) {
   __shared__ float tile[32];
   int t = threadIdx.x, rank = cluster_rank();
   unsigned other = shared_address_in(&tile[31 - t], 1 - rank);
+  cluster_arrive();
+  cluster_wait();
   store_cluster(other, in[32 * rank + t]);  // OTHER(relaxed), ALSO(relaxed): shared-memory race
 #ifdef REPAIRED
   cluster_arrive();
@@ -154,6 +157,7 @@ extern "C" __global__ void multicast_early(const float *in, float *out) {
 #else
   __syncthreads();
 #endif
+  // ALSO(multicast_early): out-of-bounds access
   if (t == 0 && rank == 0) bulk_multicast(tile, in, sizeof tile, &full, 3);  // HAZARD(multicast_early): mbarrier misuse
   mbarrier_wait(&full, 0);
   out[32 * rank + t] = tile[31 - t];
@@ -449,4 +453,33 @@ extern "C" __global__ void narrow_turns(const int *in, int *out, int rounds) {
   out[32 * rank + t] = 1 + *in;
   cluster_arrive();
   cluster_wait();
+}
+
+// All blocks of a cluster run at the same time, but one may begin before the other.
+// launch not_begun: grid 2 block 32 cluster 2 args float[64] float[64]=zero
+extern "C" __global__ void not_begun(const float *in, float *out) {
+  __shared__ float tile[32];
+  int t = threadIdx.x, rank = cluster_rank();
+#ifdef REPAIRED
+  cluster_arrive();
+  cluster_wait();
+#endif
+  store_cluster(shared_address_in(&tile[t], 1 - rank), in[32 * rank + t]);  // HAZARD(not_begun): out-of-bounds access
+  cluster_arrive();
+  cluster_wait();
+  out[32 * rank + t] = tile[t];
+}
+
+// An arrival is enough, and need not hand on anything.
+// launch begun_relaxed: grid 2 block 32 cluster 2 args float[64] float[64]=zero
+extern "C" __global__ void begun_relaxed(const float *in, float *out) {
+  __shared__ float tile[32];
+  int t = threadIdx.x, rank = cluster_rank();
+  asm volatile("barrier.cluster.arrive.relaxed;");
+  float x = in[32 * rank + t];
+  cluster_wait();
+  store_cluster(shared_address_in(&tile[t], 1 - rank), x);
+  cluster_arrive();
+  cluster_wait();
+  out[32 * rank + t] = tile[t];
 }

@@ -7,6 +7,7 @@
 #include "../check/order.h"
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"
+#include "../warp/warp.h"
 
 struct AsyncEngine {
   Cluster *cluster;
@@ -69,6 +70,7 @@ AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform 
   op->references = 1;
   op->payload = payload_size ? host_allocate(1, payload_size) : NULL;
   link_pending(warp->block->cluster->async, op);
+  if (inst->row->memory == MEMORY_BULK_LOAD) warp_counts(warp, inst)->loads_in_flight += warp->block->cluster->loads;
   return op;
 }
 

@@ -91,6 +91,7 @@ static void next_phase(Clocks **joined, Clocks **completed) {
 }
 
 static void learn_arrivals(Warp *warp, Mask mask) {
+  warp->block->peers_have_begun = true;
   race_acquire(&warp->check, mask, warp->block->cluster->barrier_completed);
   race_acquire(&warp->check, mask, warp->block->barrier_completed);
 }

@@ -66,6 +66,21 @@ static bool shared_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_
       dynamic ? ", and the launch's bytes of dynamic shared memory" : "");
 }
 
+// A lane is about to use another block's shared memory. All blocks of a cluster run at the same time, but they need not
+// begin at the same time: the lane must have heard of the other one (CUDA C++ Programming Guide, "Distributed Shared
+// Memory").
+static void check_begun(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, const Block *other) {
+  const Clocks *known = warp->check.clocks ? warp->check.clocks[lane].known : NULL;
+  if (!warp_launch(warp)->hazards || warp->block == other || warp->block->peers_have_begun) return;
+  for (int t = 0; known && t < other->thread_count; t++)
+    if (known->clock[other->rank * other->thread_count + t]) return;
+  hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, size,
+                "the block of rank %d may not have begun, and has no shared memory before\n"
+                "Put a cluster barrier (cluster.sync()) before the first access to another block's shared memory, for "
+                "all blocks.",
+                other->rank);
+}
+
 static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, Access *access) {
   Block *block = warp->block;
   uint64_t rank = address >> SHARED_RANK_SHIFT, offset = address & ((1u << SHARED_RANK_SHIFT) - 1);
@@ -81,6 +96,7 @@ static bool find_shared(Warp *warp, const Inst *inst, int lane, uint64_t address
         "A block must stay until its peers have read: put a cluster barrier (cluster.sync()) after this "
         "access, before the end of the kernel, for all blocks.",
         (unsigned long long)rank - 1);
+  if (rank) check_begun(warp, inst, lane, address, size, &block->cluster->blocks[rank - 1]);
   Region *shared = rank ? block->cluster->blocks[rank - 1].shared : block->shared;
   if (offset < shared->base || offset - shared->base > shared->size ||
       shared->size - (offset - shared->base) < (uint64_t)size)

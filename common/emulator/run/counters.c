@@ -79,6 +79,7 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_FP32_IN_TURN] = "inst_fp32_in_turn",
     [COUNTER_MUFU_IN_TURN] = "inst_mufu_in_turn",
     [COUNTER_INST_BARRIER] = "inst_barrier",
+    [COUNTER_LOADS_IN_FLIGHT] = "loads_in_flight",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -196,6 +197,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   add_meanwhile(&c, inst, counts);
   c.value[COUNTER_INST_MUFU] = counts->warps * (unsigned)inst->row->mufu;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
+  c.value[COUNTER_LOADS_IN_FLIGHT] = counts->loads_in_flight;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   return c;
 }

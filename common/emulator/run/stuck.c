@@ -265,10 +265,14 @@ static void stop(const WaiterList *list, HazardKind kind, const Cause *cause) {
              cause->advice ? cause->advice : "");
 }
 
-// Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault.
+// Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault. Phases that have some of their
+// bytes come first: where none came, threads that would store them (st.async) may wait for such a phase themselves.
 static bool explain_bytes(const WaiterList *list) {
-  for (int i = 0; i < list->count; i++)
-    if (list->items[i].mbarrier && mbarrier_explain_bytes(list->items[i].mbarrier)) return true;
+  for (int some = 1; some >= 0; some--)
+    for (int i = 0; i < list->count; i++) {
+      const Mbarrier *mbarrier = list->items[i].mbarrier;
+      if (mbarrier && (mbarrier->copy.inst || !some) && mbarrier_explain_bytes(mbarrier)) return true;
+    }
   return false;
 }
 

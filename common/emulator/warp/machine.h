@@ -150,6 +150,7 @@ struct Block {
   int live_threads;
   Meeting met[2];         // warps that met at two places, the first time: barriers_check_end
   bool raced;             // an access of its threads was reported to conflict with another
+  bool peers_have_begun;  // one of its threads has waited at the cluster's barrier, where all blocks had to come
   uint32_t phases;        // how often all its threads that had not exited have met at a barrier
   struct Region *shared;  // memory: region.h
   struct Clocks *ended;   // what its threads that have exited knew, in a cluster of several blocks
@@ -205,6 +206,7 @@ typedef struct InstCounts {
   uint64_t shared_read, shared_written, global_read, global_written;  // bytes, by wgmma and asynchronous copies
   uint64_t bulk_sectors;                                              // that a bulk or tensor copy moves
   uint64_t under[MEANWHILE_KINDS];                                    // of `warps`, while that was under way
+  uint64_t loads_in_flight;                                           // once each bulk load has started
 } InstCounts;
 
 struct Worker {
