@@ -1,4 +1,4 @@
-"""The pictures of the lessons on decode, 13 to 13c. figures.py writes them."""
+"""The pictures of the lessons on decode, 13 to 13d. figures.py writes them."""
 from picture import BLUE, GREEN, ORANGE, PALE, PURPLE, SKY, Picture
 
 # ---- lesson 13 ----
@@ -65,4 +65,43 @@ def cluster():
     return picture
 
 
-FIGURES = decode, cluster
+# ---- lesson 13d ----
+
+TILES = {"A": 5, "B": 1, "C": 0, "D": 3}  # of each key head of a sequence
+KEY_HEADS, WORKERS = 2, 4
+
+
+def ragged():
+    picture = Picture("ragged", 330, "One list of tiles, shared out among four warps", "four sequences with two key heads "
+                      "each; sequence C has no keys")
+    heads = [(name, head, tiles) for name, tiles in TILES.items() for head in range(KEY_HEADS) if tiles]
+    total = KEY_HEADS * sum(TILES.values())
+    first = [worker * total // WORKERS for worker in range(WORKERS + 1)]
+    left, wide = 20, 42
+    at = 0
+    for i, (name, head, tiles) in enumerate(heads):
+        x = left + wide * at
+        picture.words(x + wide * tiles / 2, 90, f"{name}, head {head}" if tiles > 1 else f"{name}\n{head}", 14)
+        for tile in range(tiles):
+            picture.box(x + wide * tile, 110, wide - 2, 40, (SKY, PALE)[i % 2], str(tile), 14)
+        at += tiles
+    for worker in range(WORKERS):
+        x, end = left + wide * first[worker], left + wide * first[worker + 1] - 2
+        picture.box(x, 176, end - x, 34, COLOURS[worker], f"worker {worker}", 14)
+        begun = 0
+        finds = []
+        for name, head, tiles in heads:
+            low, high = max(begun, first[worker]), min(begun + tiles, first[worker + 1])
+            if low < high:
+                finds.append(f"{name}, head {head}: " + ("O" if high - low == tiles else "first part" if low == begun
+                                                         else "last part"))
+            begun += tiles
+        for line, words in enumerate(finds):
+            picture.text(x, 236 + 22 * line, words, 14)
+    for bound in first[1:-1]:
+        x = left + wide * bound - 1
+        picture.line((x, 104), (x, 214), dash="6 4")
+    return picture
+
+
+FIGURES = decode, cluster, ragged

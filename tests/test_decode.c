@@ -100,6 +100,93 @@ Test(decode, gives_the_same_bits_in_every_schedule) {
   }
 }
 
+// ---- lengths and pages ----
+
+static const char *const paged[] = {"stage-13d", "stage-13e", "stage-13f"};
+enum { PAGED = sizeof paged / sizeof *paged };
+
+// Lengths on both sides of the edges of pages and tiles, 0 and 1 among them; heads of one tile, many sequences in the
+// share of a warp, and heads shared by many warps. Unused rows of pages, and pages that nobody has, are NaN.
+static const char *const ragged_problems[] = {
+    "--lengths=0",
+    "--lengths=full --page=none --batch=2",
+    "--lengths=1,0,15,16,17,0,31,32,33 --batch=9 --keys=40",
+    "--lengths=63,64,65,0,127,1 --batch=6 --keys=130 --page=64 --head-dim=128",
+    "--lengths=ragged --page=none --batch=5 --keys=200 --heads=9 --kv-heads=1",
+    "--lengths=ragged --page=32 --batch=40 --keys=30 --heads=2 --kv-heads=2 --head-dim=128",
+    "--lengths=0,700,0,3 --batch=4 --keys=700 --heads=16 --kv-heads=1 --blocks=3",
+    "--lengths=ragged --batch=70 --keys=9 --heads=1 --kv-heads=1 --blocks=5 --page=256",
+    "--lengths=1300 --keys=2000 --heads=6 --kv-heads=2 --blocks=9 --head-dim=128 --page=128",
+    "--lengths=ragged --batch=3 --keys=900 --heads=3 --kv-heads=3 --blocks=1",
+};
+enum { RAGGED_PROBLEMS = sizeof ragged_problems / sizeof *ragged_problems };
+
+Test(decode, is_right_for_every_length_and_page) {
+  char options[300];
+  for (int i = 0; i < (SANITIZED ? 4 : RAGGED_PROBLEMS); i++)
+    for (int d = 0; d < PAGED; d++) {
+      snprintf(options, sizeof options, "%s --schedule=%d --seed=%d", ragged_problems[i], (i + d) % 4, i);
+      right_checksum(paged[d], options);
+    }
+}
+
+Test(decode, is_right_with_every_input_and_ragged_lengths) {
+  static const char *const inputs[] = {"normal", "ones",     "arange", "large",    "identity", "waves",
+                                       "cliff",  "outliers", "mean",   "negative", "vanish"};
+  char options[300];
+  for (int i = 0; i < (SANITIZED ? 2 : 11); i++)
+    for (int d = 0; d < PAGED; d++) {
+      snprintf(options, sizeof options, "--input=%s --keys=%d --seed=%d --batch=2%s%s", inputs[i], 200 + 37 * i, i,
+               (i + d) % 2 ? " --head-dim=128" : "", d == 1 && i % 3 ? " --scales=head" : "");
+      right_checksum(paged[d], options);
+    }
+}
+
+// For the same lengths there is one result, whatever the order of the warps and wherever the pages lie.
+Test(decode, gives_the_same_bits_for_the_same_lengths) {
+  static const char *const layouts[] = {"--page=16", "--page=64 --schedule=1", "--page=none --schedule=2",
+                                        "--page=16 --schedule=3"};
+  char options[300];
+  for (int d = 0; d < PAGED; d++) {
+    unsigned first = 0;
+    for (int i = 0; i < (SANITIZED ? 2 : 4); i++) {
+      snprintf(options, sizeof options, "--batch=4 --keys=300 --lengths=300,0,77,5 --blocks=3 %s", layouts[i]);
+      unsigned checksum = right_checksum(paged[d], options);
+      if (i == 0) first = checksum;
+      cr_expect_eq(checksum, first, "%s %s", paged[d], options);
+    }
+  }
+}
+
+// 1 to 8 queries; 8, 16, 32 rows of a block, and several blocks for a key head's rows. Also fewer keys than queries,
+// so that some queries see none.
+Test(decode, is_right_for_several_queries) {
+  static const char *const problems[] = {
+      "--queries=1 --heads=16 --kv-heads=1",
+      "--queries=2 --heads=4 --kv-heads=1 --head-dim=128",
+      "--queries=3 --heads=5 --kv-heads=1 --page=none",
+      "--queries=8 --heads=4 --kv-heads=1 --head-dim=128",
+      "--queries=8 --heads=3 --kv-heads=1",
+      "--queries=7 --heads=15 --kv-heads=1 --head-dim=128",
+      "--queries=8 --heads=32 --kv-heads=2",
+      "--queries=5 --heads=8 --kv-heads=8 --page=64",
+  };
+  char options[300];
+  for (int i = 0; i < (SANITIZED ? 2 : 8); i++) {
+    snprintf(options, sizeof options, "%s --batch=5 --keys=90 --lengths=90,3,0,1,%d --schedule=%d", problems[i],
+             i % 2 ? 17 : 64, i);
+    right_checksum("stage-13f", options);
+  }
+}
+
+// One query is what 13d computes, in the same order.
+Test(decode, with_one_query_a_sequence_13f_gives_the_bits_of_13d) {
+  static const char problem[] = "--batch=3 --keys=200 --lengths=200,0,31 --blocks=3";
+  char options[200];
+  snprintf(options, sizeof options, "%s --queries=1", problem);
+  cr_expect_eq(right_checksum("stage-13d", problem), right_checksum("stage-13f", options));
+}
+
 // ---- what the harness refuses ----
 
 static void expect_refused(const char *stage, const char *options, const char *words) {
@@ -119,6 +206,16 @@ Test(decode, refuses_what_makes_no_sense_in_one_line) {
   expect_refused("stage-13", "--causal", "has one query a sequence");
   expect_refused("stage-13", "--keys=0", "--keys=0: too small");
   expect_refused("stage-05", "--keys=64", "does not decode");
+  expect_refused("stage-13b", "--lengths=3", "has sequences of one length");
+  expect_refused("stage-13c", "--page=16", "has sequences of one length");
+  expect_refused("stage-13d", "--splits=2", "shares all keys out");
+  expect_refused("stage-13d", "--device=emulator --lengths=3,x", "full, ragged, or numbers from 0 to --keys");
+  expect_refused("stage-13d", "--device=emulator --keys=7 --lengths=8", "full, ragged, or numbers from 0 to --keys");
+  expect_refused("stage-13d", "--page=48", "one of 16|32|64|128|256|none is allowed");
+  expect_refused("stage-13e", "--rotate", "does not rotate");
+  expect_refused("stage-13e", "--queries=2", "has one query a sequence");
+  expect_refused("stage-13f", "--queries=9", "1 to 8 are allowed");
+  expect_refused("stage-13f", "--causal", "decodes");
 }
 
 // ---- bf16 ----
@@ -172,7 +269,7 @@ static DecodeCheck check_of(const DecodeProblem *problem) {
   return check;
 }
 
-static const DecodeShape small = {.batch = 2, .heads = 6, .kv_heads = 2, .keys = 300, .head_dim = 64};
+static const DecodeShape small = {.batch = 2, .heads = 6, .kv_heads = 2, .keys = 300, .head_dim = 64, .queries = 1};
 
 Test(decode_check, takes_the_exact_answer_for_right) {
   static const InputKind inputs[] = {INPUT_NORMAL, INPUT_ONES, INPUT_ARANGE, INPUT_WAVES, INPUT_MEAN};
@@ -214,7 +311,7 @@ Test(decode_check, finds_one_wrong_element_and_says_where) {
 
 // Where not all heads are compared, an element that is never written is found all the same.
 Test(decode_check, finds_nan_in_what_is_not_compared) {
-  DecodeShape large = {.batch = 12, .heads = 16, .kv_heads = 1, .keys = 1 << 15, .head_dim = 128};
+  DecodeShape large = {.batch = 12, .heads = 16, .kv_heads = 1, .keys = 1 << 15, .head_dim = 128, .queries = 1};
   if (SANITIZED) cr_skip_test("slow, and the same code as small problems");
   DecodeProblem problem;
   cr_assert(decode_problem_create(&problem, &large, INPUT_ONES, 1));
@@ -249,6 +346,31 @@ Test(gpu_decode, is_right_and_the_same_each_time) {
         cr_assert(checksum);
         if (!*first) snprintf(first, sizeof first, "%.22s", checksum);
         cr_expect(!strncmp(checksum, first, 22), "%s %s: not the same bits", decoders[d], line);
+        free(output);
+      }
+    }
+}
+
+Test(gpu_decode, is_right_for_lengths_pages_and_queries) {
+  static const char *const problems[] = {
+      "--batch=64 --keys=4096 --head-dim=128",
+      "--batch=32 --keys=8192 --page=64",
+      "--batch=3 --keys=65536 --head-dim=128 --heads=64 --kv-heads=8",
+      "--batch=200 --keys=700 --lengths=0,1,699,16,17,64 --head-dim=128",
+      "--batch=16 --keys=4096 --lengths=full --page=none --heads=16 --kv-heads=1",
+  };
+  char line[300];
+  for (size_t i = 0; i < sizeof problems / sizeof *problems; i++)
+    for (int d = 0; d < PAGED; d++) {
+      char first[32] = "";
+      for (int repeat = 0; repeat < 3; repeat++) {
+        snprintf(line, sizeof line, "--device=gpu --repeat=0 %s", problems[i]);
+        Output *output = run_line(paged[d], line);
+        const char *checksum = strstr(output->out, "checksum of O ");
+        cr_expect_eq(output->code, 0, "%s %s:\n%s%s", paged[d], line, output->out, output->err);
+        cr_assert(checksum);
+        if (!*first) snprintf(first, sizeof first, "%.22s", checksum);
+        cr_expect(!strncmp(checksum, first, 22), "%s %s: not the same bits", paged[d], line);
         free(output);
       }
     }

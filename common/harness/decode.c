@@ -1,15 +1,19 @@
 // One decode problem from start to end: inputs, launch, check, report, timing.
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "../emulator/emulator.h"
 #include "harness.h"
 
-enum { LARGEST_GROUP = 16 };   // query heads of a key head
+enum { LARGEST_GROUP = 16 };  // query heads of a key head
+enum { SPARE_PAGES = 3 };     // which nobody uses
+enum { EMULATOR_BLOCKS = 2 };
 enum { EMULATOR_SPLITS = 4 };  // where the user gives none: stages choose for a GPU, by its many SMs
 
 typedef struct DecodeRun {
   const Session *session;
   Decode decode;
+  const DecodeProblem *problem;
 } DecodeRun;
 
 static bool launch_decode(Device *device, void *context) {
@@ -19,21 +23,26 @@ static bool launch_decode(Device *device, void *context) {
 
 // ---- time ----
 
+static size_t element_size(const DecodeProblem *problem) { return problem->codes[0] ? sizeof(E4m3) : sizeof(Bf16); }
+
 // What a kernel must read: K and V, once.
-static double cache_bytes(const DecodeShape *shape) {
-  return 2.0 * sizeof(Bf16) * (double)decode_cache_elements(shape);
+static double cache_bytes(const DecodeRun *run) {
+  return 2.0 * (double)element_size(run->problem) * (double)decode_used_elements(run->problem);
 }
 
-static double gigabytes_per_second(const DecodeShape *shape, const Timing *timing) {
-  return cache_bytes(shape) / timing->median * 1e-6;
+static double gigabytes_per_second(const DecodeRun *run, const Timing *timing) {
+  return cache_bytes(run) / timing->median * 1e-6;
 }
+
+// As many bytes of K, and of V, for kernels that only read.
+static uint64_t bytes_of_each(const DecodeRun *run) { return (uint64_t)(cache_bytes(run) / 2); }
 
 // Kernels that read K and V and compute nothing (stages/13-decode/read.h), for what the machine can do in the same run.
 // Which one is faster depends on the size.
 static bool launch_loads(Device *device, void *context) {
   const DecodeRun *run = context;
   const Decode *d = &run->decode;
-  uint64_t bytes = sizeof(Bf16) * decode_cache_elements(&d->shape);
+  uint64_t bytes = bytes_of_each(run);
   DeviceLaunch launch = {
       .kernel = device_kernel(device, d->module, "read_loads"),
       .grid = {4 * (unsigned)device_info(device)->sm_count, 2},
@@ -46,7 +55,7 @@ static bool launch_loads(Device *device, void *context) {
 static bool launch_copies(Device *device, void *context) {
   const DecodeRun *run = context;
   const Decode *d = &run->decode;
-  uint64_t bytes = sizeof(Bf16) * decode_cache_elements(&d->shape);
+  uint64_t bytes = bytes_of_each(run);
   DeviceLaunch launch = {
       .kernel = device_kernel(device, d->module, "read_copies"),
       .grid = {(unsigned)device_info(device)->sm_count, 2},
@@ -64,8 +73,8 @@ static int record_decode(const DecodeRun *run, const Timing *timing, const Timin
   char row[300], error[ERROR_SIZE], input[INPUT_NAME_SIZE];
   snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%s,%.6f,%.6f,%.6f,%d,%.1f,%.6f,%.1f,%.1f", shape->batch, shape->heads,
            shape->kv_heads, shape->keys, shape->head_dim, options_input_name(&session->options, input), timing->median,
-           timing->min, timing->max, timing->repeats, gigabytes_per_second(shape, timing), read->median,
-           gigabytes_per_second(shape, read), 100 * read->median / timing->median);
+           timing->min, timing->max, timing->repeats, gigabytes_per_second(run, timing), read->median,
+           gigabytes_per_second(run, read), 100 * read->median / timing->median);
   if (csv_append_rows(session->options.csv, session->stage, device_info(session->device),
                       "batch,heads,kv_heads,keys,head_dim,input,median_ms,min_ms,max_ms,repeats,gb_per_s,"
                       "read_median_ms,read_gb_per_s,percent_of_read",
@@ -76,7 +85,6 @@ static int record_decode(const DecodeRun *run, const Timing *timing, const Timin
 
 static int time_decode(DecodeRun *run) {
   const Session *session = run->session;
-  const DecodeShape *shape = &run->decode.shape;
   TimedWork works[] = {{launch_decode, run}, {launch_loads, run}, {launch_copies, run}};
   Timing timings[3];
   if (!timing_measure_each(session->device, works, 3, (int)session->options.repeat, timings))
@@ -87,8 +95,8 @@ static int time_decode(DecodeRun *run) {
       "time      %.4f ms, the median of %d repeats (%.4f to %.4f ms); %.0f GB/s of %.4g MB of keys and values\n"
       "reading   %.4f ms (%.4f to %.4f ms), for a kernel that only reads them: %.0f GB/s. The stage reaches %.1f %% of "
       "that\n",
-      own->median, own->repeats, own->min, own->max, gigabytes_per_second(shape, own), 1e-6 * cache_bytes(shape),
-      read->median, read->min, read->max, gigabytes_per_second(shape, read), 100 * read->median / own->median);
+      own->median, own->repeats, own->min, own->max, gigabytes_per_second(run, own), 1e-6 * cache_bytes(run),
+      read->median, read->min, read->max, gigabytes_per_second(run, read), 100 * read->median / own->median);
   return session->options.csv ? record_decode(run, own, read) : EXIT_RIGHT;
 }
 
@@ -131,12 +139,19 @@ static int compute_and_check_decode(DecodeRun *run, const DecodeProblem *problem
 
 static void report_decode_problem(const Session *session, const DecodeShape *shape) {
   const Options *options = &session->options;
+  const Stage *stage = session->stage;
   char input[INPUT_NAME_SIZE];
   fprintf(session->out,
-          "problem   decode, batch %d, heads %d of queries and %d of keys, keys %d, head dim %d, bf16; input %s, seed "
+          "problem   decode, batch %d, heads %d of queries and %d of keys, keys %s%d, head dim %d, %s; input %s, seed "
           "%" PRIu64 "\n",
-          shape->batch, shape->heads, shape->kv_heads, shape->keys, shape->head_dim, options_input_name(options, input),
+          shape->batch, shape->heads, shape->kv_heads, stage->ragged ? "up to " : "", shape->keys, shape->head_dim,
+          stage->inputs == INPUTS_E4M3 ? "bf16, keys and values e4m3" : "bf16", options_input_name(options, input),
           options->seed);
+  if (stage->ragged) fprintf(session->out, "          lengths %.60s", options->lengths ? options->lengths : "ragged");
+  if (shape->page) fprintf(session->out, ", pages of %d keys", shape->page);
+  if (stage->queries)
+    fprintf(session->out, ", %d %s a sequence", shape->queries, shape->queries == 1 ? "query" : "queries");
+  if (stage->ragged) fprintf(session->out, "\n");
   bool all_given = options_given(options, OPTION_BATCH) && options_given(options, OPTION_HEADS) &&
                    options_given(options, OPTION_KV_HEADS) && options_given(options, OPTION_KEYS);
   if (device_info(session->device)->kind == DEVICE_EMULATOR && !all_given)
@@ -144,16 +159,99 @@ static void report_decode_problem(const Session *session, const DecodeShape *sha
                           "4096)\n");
 }
 
-static DeviceAddress upload_bf16(Device *device, const Bf16 *from, size_t elements) {
-  DeviceAddress address = device_alloc(device, elements * sizeof(Bf16));
-  device_upload(device, address, from, elements * sizeof(Bf16));
+static DeviceAddress upload_array(Device *device, const void *from, size_t size) {
+  DeviceAddress address = device_alloc(device, size);
+  device_upload(device, address, from, size);
   return address;
 }
 
-// The number of parts that the keys of a head are split into; 0 lets the stage choose.
+// Into how many parts the keys of a head are split, or how many blocks share all keys; 0 lets the stage choose.
 static int wanted_splits(const Session *session) {
-  if (options_given(&session->options, OPTION_SPLITS)) return (int)session->options.splits;
-  return session->stage->splits && device_info(session->device)->kind == DEVICE_EMULATOR ? EMULATOR_SPLITS : 0;
+  const Options *options = &session->options;
+  if (options_given(options, OPTION_SPLITS)) return (int)options->splits;
+  if (options_given(options, OPTION_BLOCKS)) return (int)options->blocks;
+  if (device_info(session->device)->kind != DEVICE_EMULATOR) return 0;
+  return session->stage->splits ? EMULATOR_SPLITS : session->stage->ragged ? EMULATOR_BLOCKS : 0;
+}
+
+// ---- a cache in pages ----
+
+// Where the pages of the sequences lie: [batch][pages of the longest], in random order among the pages of a pool. Where
+// a sequence has no page, the table has a number that no page has.
+typedef struct BlockTable {
+  int *entries;
+  int row, pages;  // of a sequence; of the pool
+} BlockTable;
+
+static bool make_block_table(const DecodeProblem *problem, uint64_t seed, BlockTable *table) {
+  enum { NO_PAGE = 0x7fffffff };
+  const DecodeShape *shape = &problem->shape;
+  table->row = (shape->keys + shape->page - 1) / shape->page;
+  table->pages = shape->batch * table->row + SPARE_PAGES;
+  int *order = malloc((size_t)table->pages * sizeof(int));
+  table->entries = malloc((size_t)(shape->batch * table->row) * sizeof(int));
+  bool done = order && table->entries;
+  for (int i = 0; done && i < table->pages; i++) {
+    int other = (int)(random_bits(&seed) % (uint64_t)(i + 1));
+    order[i] = order[other];
+    order[other] = i;
+  }
+  for (int i = 0; done && i < shape->batch * table->row; i++)
+    table->entries[i] = i % table->row * shape->page < problem->lengths[i / table->row] ? order[i] : NO_PAGE;
+  free(order);
+  return done;
+}
+
+// K (0) or V (1) in pages, [pages][kv_heads][page][head_dim]; what nobody uses is NaN.
+static DeviceAddress upload_pages(Device *device, const DecodeProblem *problem, int tensor, const BlockTable *table) {
+  const DecodeShape *shape = &problem->shape;
+  const void *dense = problem->codes[tensor] ? (const void *)problem->codes[tensor] : tensor ? problem->v : problem->k;
+  size_t row = element_size(problem) * (size_t)shape->head_dim, page = row * (size_t)shape->page;
+  size_t heads = (size_t)shape->kv_heads, size = (size_t)table->pages * heads * page;
+  char *pool = malloc(size);
+  if (!pool) return 0;
+  memset(pool, 0xff, size);
+  for (int b = 0; b < shape->batch; b++)
+    for (int first = 0; first < problem->lengths[b]; first += shape->page) {
+      size_t number = (size_t)table->entries[b * table->row + first / shape->page];
+      int rows = shape->keys - first < shape->page ? shape->keys - first : shape->page;
+      for (size_t h = 0; h < heads; h++) {
+        const char *from = (const char *)dense + (((size_t)b * heads + h) * (size_t)shape->keys + (size_t)first) * row;
+        memcpy(pool + (number * heads + h) * page, from, (size_t)rows * row);
+      }
+    }
+  DeviceAddress address = upload_array(device, pool, size);
+  free(pool);
+  return address;
+}
+
+// False when the host has no memory.
+static bool upload_cache(Device *device, const DecodeProblem *problem, uint64_t seed, Decode *decode) {
+  const DecodeShape *shape = &problem->shape;
+  size_t size = decode_cache_elements(shape) * element_size(problem);
+  if (problem->codes[0]) {
+    size_t scales = decode_scales(problem) * sizeof(float);
+    decode->k_scale = upload_array(device, problem->scales[0], scales);
+    decode->v_scale = upload_array(device, problem->scales[1], scales);
+    decode->scale_stride = problem->scale_stride;
+  }
+  if (!shape->page) {
+    decode->k.address = upload_array(device, problem->codes[0] ? (void *)problem->codes[0] : problem->k, size);
+    decode->v.address = upload_array(device, problem->codes[1] ? (void *)problem->codes[1] : problem->v, size);
+    return true;
+  }
+  BlockTable table;
+  bool done = make_block_table(problem, seed, &table);
+  if (done) {
+    decode->pages = table.pages;
+    decode->block_table =
+        upload_array(device, table.entries, (size_t)(shape->batch * table.row) * sizeof *table.entries);
+    decode->k.address = upload_pages(device, problem, 0, &table);
+    decode->v.address = upload_pages(device, problem, 1, &table);
+    done = decode->k.address && decode->v.address;
+  }
+  free(table.entries);
+  return done;
 }
 
 static int run_decode_problem(const Session *session, const DecodeProblem *problem) {
@@ -161,34 +259,51 @@ static int run_decode_problem(const Session *session, const DecodeProblem *probl
   const Stage *stage = session->stage;
   const DecodeShape *shape = &problem->shape;
   int splits = wanted_splits(session);
-  size_t queries = decode_query_elements(shape), cache = decode_cache_elements(shape);
+  bool full = true;
+  for (int b = 0; b < shape->batch; b++) full = full && problem->lengths[b] == shape->keys;
+  size_t queries = decode_query_elements(shape) * sizeof(Bf16), lengths = (size_t)shape->batch * sizeof(int);
   size_t workspace =
       stage->decode_workspace ? stage->decode_workspace(shape, splits, device_info(device)->sm_count) : 0;
   DecodeRun run = {
       .session = session,
+      .problem = problem,
       .decode =
           {
               .shape = *shape,
               .scale = (float)(1 / sqrt(shape->head_dim)),
-              .q = {.address = upload_bf16(device, problem->q, queries)},
-              .k = {.address = upload_bf16(device, problem->k, cache)},
-              .v = {.address = upload_bf16(device, problem->v, cache)},
-              .o = {.address = device_alloc(device, queries * sizeof(Bf16))},
+              .q = {.address = upload_array(device, problem->q, queries)},
+              .o = {.address = device_alloc(device, queries)},
+              .lengths = full ? 0 : upload_array(device, problem->lengths, lengths),
               .splits = splits,
               .workspace = workspace ? device_alloc(device, workspace) : 0,
               .module = session->module,
           },
   };
-  bool ready = device_error(device)->code == DEVICE_OK;
-  int code = ready ? compute_and_check_decode(&run, problem) : session_fail_device(session);
-  const Decode *d = &run.decode;
-  const DeviceAddress addresses[] = {d->q.address, d->k.address, d->v.address, d->o.address, d->workspace};
+  Decode *d = &run.decode;
+  bool ready = upload_cache(device, problem, session->options.seed, d);
+  int code = device_error(device)->code != DEVICE_OK ? session_fail_device(session)
+             : ready                                 ? compute_and_check_decode(&run, problem)
+                     : session_fail(session, EXIT_USAGE, "the host has no memory for pages; use a smaller --keys");
+  const DeviceAddress addresses[] = {d->q.address, d->k.address,   d->v.address, d->o.address, d->workspace,
+                                     d->lengths,   d->block_table, d->k_scale,   d->v_scale};
   for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) device_free(device, addresses[i]);
   return code;
 }
 
+// The problem's sequences and types, when the tensors are there.
+static int prepare_decode_problem(const Session *session, DecodeProblem *problem) {
+  const Options *options = &session->options;
+  const char *lengths = options->lengths ? options->lengths : "ragged";
+  if (session->stage->ragged && !decode_problem_set_lengths(problem, lengths, options->seed))
+    return session_fail(session, EXIT_USAGE,
+                        "--lengths=%.40s: full, ragged, or numbers from 0 to --keys with commas between them", lengths);
+  if (session->stage->inputs == INPUTS_E4M3 && !decode_problem_quantise(problem, options->scales))
+    return session_fail(session, EXIT_USAGE, "the host has no memory for e4m3 tensors; use a smaller --keys");
+  return EXIT_RIGHT;
+}
+
 int decode_run(Session *session) {
-  DecodeShape shape = options_decode_shape(&session->options);
+  DecodeShape shape = options_decode_shape(&session->options, session->stage);
   if (shape.heads % shape.kv_heads || shape.heads / shape.kv_heads > LARGEST_GROUP)
     return session_fail(session, EXIT_USAGE,
                         "--heads=%d --kv-heads=%d: 1 to %d query heads share a key head, each as many", shape.heads,
@@ -199,7 +314,8 @@ int decode_run(Session *session) {
   if (!decode_problem_create(&problem, &shape, session->options.input, session->options.seed))
     return session_fail(session, EXIT_USAGE,
                         "the host has no memory for these tensors; use a smaller --keys, --kv-heads or --batch");
-  int code = run_decode_problem(session, &problem);
+  int code = prepare_decode_problem(session, &problem);
+  if (code == EXIT_RIGHT) code = run_decode_problem(session, &problem);
   decode_problem_free(&problem);
   return code;
 }

@@ -6,6 +6,8 @@
 //
 //   limit = 2 * max over d of |rounded path - exact|  +  2^-9 |o| + 2^-25 keys |o| + 2^-9 rms + 2^-20 |s| mass + 2^-134
 //
+// (with an e4m3 cache, weights are rounded to fp16, and 2^-12 rms).
+//
 // 2^-9 is half a unit of bf16's last place, and 2^-134 half of its smallest number. A kernel may share the keys out
 // among warps and blocks. Their parts are in fp32, and are combined in fp32, so the limit does not ask how many.
 #include <inttypes.h>
@@ -16,11 +18,22 @@
 enum { MAX_HEAD_DIM = 128 };
 
 size_t decode_query_elements(const DecodeShape *shape) {
-  return (size_t)shape->batch * (size_t)shape->heads * (size_t)shape->head_dim;
+  return (size_t)shape->batch * (size_t)shape->heads * (size_t)shape->queries * (size_t)shape->head_dim;
 }
 
 size_t decode_cache_elements(const DecodeShape *shape) {
   return (size_t)shape->batch * (size_t)shape->kv_heads * (size_t)shape->keys * (size_t)shape->head_dim;
+}
+
+size_t decode_used_elements(const DecodeProblem *problem) {
+  const DecodeShape *shape = &problem->shape;
+  size_t keys = 0;
+  for (int b = 0; b < shape->batch; b++) keys += (size_t)problem->lengths[b];
+  return keys * (size_t)shape->kv_heads * (size_t)shape->head_dim;
+}
+
+size_t decode_scales(const DecodeProblem *problem) {
+  return problem->scale_stride ? (size_t)problem->shape.batch * (size_t)problem->shape.kv_heads : 1;
 }
 
 // ---- inputs ----
@@ -55,21 +68,139 @@ bool decode_problem_create(DecodeProblem *problem, const DecodeShape *shape, Inp
       .o = malloc(queries * sizeof(Bf16)),
       .k = malloc(cache * sizeof(Bf16)),
       .v = malloc(cache * sizeof(Bf16)),
+      .lengths = malloc((size_t)shape->batch * sizeof(int)),
   };
-  if (!problem->q || !problem->k || !problem->v || !problem->o) {
+  if (!problem->q || !problem->k || !problem->v || !problem->o || !problem->lengths) {
     decode_problem_free(problem);
     return false;
   }
+  for (int b = 0; b < shape->batch; b++) problem->lengths[b] = shape->keys;
   size_t heads = (size_t)shape->batch * (size_t)shape->heads, kv_heads = (size_t)shape->batch * (size_t)shape->kv_heads;
   progress_begin("making inputs", 0);
-  parallel_for(heads, fill_cache_head, &(CacheFilling){shape, problem->q, TENSOR_Q, 1, input, seed});
+  parallel_for(heads, fill_cache_head, &(CacheFilling){shape, problem->q, TENSOR_Q, shape->queries, input, seed});
   parallel_for(kv_heads, fill_cache_head, &(CacheFilling){shape, problem->k, TENSOR_K, shape->keys, input, seed});
   parallel_for(kv_heads, fill_cache_head, &(CacheFilling){shape, problem->v, TENSOR_V, shape->keys, input, seed});
   progress_end();
   return true;
 }
 
+// Makes the keys that do not exist NaN: a kernel must not let them have a weight.
+static void end_sequences(const DecodeProblem *problem) {
+  const DecodeShape *shape = &problem->shape;
+  size_t head_dim = (size_t)shape->head_dim;
+  for (int head = 0; head < shape->batch * shape->kv_heads; head++)
+    for (int key = problem->lengths[head / shape->kv_heads]; key < shape->keys; key++) {
+      size_t at = ((size_t)head * (size_t)shape->keys + (size_t)key) * head_dim;
+      memset(problem->k + at, 0xff, head_dim * sizeof(Bf16));
+      memset(problem->v + at, 0xff, head_dim * sizeof(Bf16));
+    }
+}
+
+// Numbers with commas between them, to the end also where there are fewer sequences.
+static bool read_lengths(DecodeProblem *problem, const char *lengths) {
+  const char *at = lengths;
+  for (int b = 0; b < problem->shape.batch || at != lengths; b++) {
+    char *end;
+    long length = strtol(at, &end, 10);
+    if (end == at || length < 0 || length > problem->shape.keys || (*end && *end != ',')) return false;
+    if (b < problem->shape.batch) problem->lengths[b] = (int)length;
+    at = *end ? end + 1 : lengths;
+  }
+  return true;
+}
+
+bool decode_problem_set_lengths(DecodeProblem *problem, const char *lengths, uint64_t seed) {
+  const DecodeShape *shape = &problem->shape;
+  if (!strcmp(lengths, "full")) return true;
+  if (!strcmp(lengths, "ragged"))
+    for (int b = 0; b < shape->batch; b++) problem->lengths[b] = 1 + (int)(random_bits(&seed) % (uint64_t)shape->keys);
+  else if (!read_lengths(problem, lengths))
+    return false;
+  end_sequences(problem);
+  return true;
+}
+
+// ---- an e4m3 cache ----
+
+typedef struct CacheQuantisation {
+  DecodeProblem *problem;
+  double *largest;  // [K and V][key head]
+} CacheQuantisation;
+
+static size_t key_heads(const DecodeProblem *problem) {
+  return (size_t)problem->shape.batch * (size_t)problem->shape.kv_heads;
+}
+
+// `index` counts the key heads of K, then those of V. Calls work with the elements that exist.
+static const Bf16 *used_of(const CacheQuantisation *quantisation, size_t index, size_t *count) {
+  const DecodeProblem *problem = quantisation->problem;
+  size_t head = index % key_heads(problem), head_dim = (size_t)problem->shape.head_dim;
+  *count = (size_t)problem->lengths[head / (size_t)problem->shape.kv_heads] * head_dim;
+  return (index < key_heads(problem) ? problem->k : problem->v) + head * (size_t)problem->shape.keys * head_dim;
+}
+
+static void find_largest_of_head(void *context, size_t index) {
+  const CacheQuantisation *quantisation = context;
+  size_t count;
+  const Bf16 *from = used_of(quantisation, index, &count);
+  double largest = 0;
+  for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(bf16_to_float(from[i])));
+  quantisation->largest[index] = largest;
+}
+
+static void make_codes_of_head(void *context, size_t index) {
+  const CacheQuantisation *quantisation = context;
+  const DecodeProblem *problem = quantisation->problem;
+  size_t count, heads = key_heads(problem), tensor = index / heads, head = index % heads;
+  size_t all = (size_t)problem->shape.keys * (size_t)problem->shape.head_dim;
+  const Bf16 *from = used_of(quantisation, index, &count);
+  E4m3 *to = problem->codes[tensor] + head * all;
+  double scale = problem->scales[tensor][head * (size_t)problem->scale_stride];
+  for (size_t i = 0; i < count; i++) to[i] = e4m3_from_double(bf16_to_float(from[i]) / scale);
+  memset(to + count, 0xff, all - count);
+}
+
+static void choose_cache_scales(const CacheQuantisation *quantisation) {
+  const DecodeProblem *problem = quantisation->problem;
+  size_t heads = key_heads(problem);
+  for (size_t tensor = 0; tensor < 2; tensor++) {
+    double all = 0;
+    for (size_t head = 0; head < heads; head++) {
+      double largest = quantisation->largest[tensor * heads + head];
+      all = fmax(all, largest);
+      if (!problem->scale_stride) largest = all;
+      problem->scales[tensor][head * (size_t)problem->scale_stride] = largest > 0 ? (float)(largest / E4M3_LARGEST) : 1;
+    }
+  }
+}
+
+bool decode_problem_quantise(DecodeProblem *problem, bool per_head) {
+  problem->scale_stride = per_head;
+  size_t heads = key_heads(problem), elements = decode_cache_elements(&problem->shape);
+  CacheQuantisation quantisation = {.problem = problem, .largest = malloc(2 * heads * sizeof(double))};
+  bool done = quantisation.largest;
+  for (int tensor = 0; tensor < 2; tensor++) {
+    problem->codes[tensor] = malloc(elements);
+    problem->scales[tensor] = malloc(decode_scales(problem) * sizeof(float));
+    done = done && problem->codes[tensor] && problem->scales[tensor];
+  }
+  if (done) {
+    progress_begin("quantising", 0);
+    parallel_for(2 * heads, find_largest_of_head, &quantisation);
+    choose_cache_scales(&quantisation);
+    parallel_for(2 * heads, make_codes_of_head, &quantisation);
+    progress_end();
+  }
+  free(quantisation.largest);
+  return done;
+}
+
 void decode_problem_free(DecodeProblem *problem) {
+  free(problem->lengths);
+  for (int tensor = 0; tensor < 2; tensor++) {
+    free(problem->codes[tensor]);
+    free(problem->scales[tensor]);
+  }
   free(problem->q);
   free(problem->k);
   free(problem->v);
@@ -79,19 +210,40 @@ void decode_problem_free(DecodeProblem *problem) {
 
 // ---- the reference: one query ----
 
-// Row `key` of K or V in key head `head`, widened. The one place that knows where a key lies.
-static void load_key(const DecodeProblem *problem, const Bf16 *cache, size_t head, int key, double *to) {
+// Row `key` of K (0) or V (1) in key head `head`, widened. The one place that knows where a key lies.
+static void load_key(const DecodeProblem *problem, int tensor, size_t head, int key, double *to) {
   int head_dim = problem->shape.head_dim;
-  const Bf16 *from = cache + (head * (size_t)problem->shape.keys + (size_t)key) * (size_t)head_dim;
-  for (int d = 0; d < head_dim; d++) to[d] = bf16_to_float(from[d]);
+  size_t at = (head * (size_t)problem->shape.keys + (size_t)key) * (size_t)head_dim;
+  if (problem->codes[tensor]) {
+    double scale = problem->scales[tensor][head * (size_t)problem->scale_stride];
+    for (int d = 0; d < head_dim; d++) to[d] = scale * e4m3_to_float(problem->codes[tensor][at + (size_t)d]);
+  } else {
+    const Bf16 *from = tensor ? problem->v : problem->k;
+    for (int d = 0; d < head_dim; d++) to[d] = bf16_to_float(from[at + (size_t)d]);
+  }
+}
+
+// The keys that a row of Q sees: of [batch][heads][queries].
+static int keys_seen(const DecodeProblem *problem, size_t row) {
+  const DecodeShape *shape = &problem->shape;
+  size_t queries = (size_t)shape->queries, query = row % queries;
+  int keys = problem->lengths[row / queries / (size_t)shape->heads] - (shape->queries - 1 - (int)query);
+  return keys > 0 ? keys : 0;
+}
+
+// Weights are rounded to bf16; with an e4m3 cache, which fp16 holds exactly, to fp16, after a multiplication that makes
+// the largest 2^10, so that small ones keep their bits.
+static double round_weight(const DecodeProblem *problem, double weight) {
+  return problem->codes[0] ? half_round(weight * 0x1p10) * 0x1p-10 : bf16_round(weight);
 }
 
 // The weights of a query, the largest of them 1. Returns the largest magnitude of a score.
-static double decode_weights(const DecodeProblem *problem, size_t head, const double *query, double *weights) {
-  int keys = problem->shape.keys, head_dim = problem->shape.head_dim;
+static double decode_weights(const DecodeProblem *problem, size_t head, int keys, const double *query,
+                             double *weights) {
+  int head_dim = problem->shape.head_dim;
   double row[MAX_HEAD_DIM], scale = 1 / sqrt(head_dim), max = -INFINITY, largest = 0;
   for (int key = 0; key < keys; key++) {
-    load_key(problem, problem->k, head, key, row);
+    load_key(problem, 0, head, key, row);
     double score = weights[key] = scale * reference_dot(query, row, head_dim);
     max = larger(max, score);
     largest = larger(largest, fabs(score));
@@ -105,11 +257,12 @@ typedef struct DecodeSums {
   double weight, exact[MAX_HEAD_DIM], rounded[MAX_HEAD_DIM], absolute[MAX_HEAD_DIM], squared[MAX_HEAD_DIM];
 } DecodeSums;
 
-static void add_value_rows(const DecodeProblem *problem, size_t head, const double *weights, DecodeSums *sums) {
+static void add_value_rows(const DecodeProblem *problem, size_t head, int keys, const double *weights,
+                           DecodeSums *sums) {
   double row[MAX_HEAD_DIM];
-  for (int key = 0; key < problem->shape.keys; key++) {
-    load_key(problem, problem->v, head, key, row);
-    double weight = weights[key], rounded = bf16_round(weight);
+  for (int key = 0; key < keys; key++) {
+    load_key(problem, 1, head, key, row);
+    double weight = weights[key], rounded = round_weight(problem, weight);
     sums->weight += weight;
     for (int d = 0; d < problem->shape.head_dim; d++) {
       double term = weight * row[d];
@@ -122,11 +275,13 @@ static void add_value_rows(const DecodeProblem *problem, size_t head, const doub
 }
 
 // O of a query in fp64. Returns its limit.
-static double answer_query(const DecodeProblem *problem, size_t head, const double *query, double *weights,
+static double answer_query(const DecodeProblem *problem, size_t head, int keys, const double *query, double *weights,
                            double *out) {
   DecodeSums sums = {0};
-  double largest = decode_weights(problem, head, query, weights);
-  add_value_rows(problem, head, weights, &sums);
+  for (int d = 0; d < problem->shape.head_dim; d++) out[d] = 0;
+  if (keys == 0) return 0x1p-134;
+  double largest = decode_weights(problem, head, keys, query, weights), unit = problem->codes[0] ? 0x1p-12 : 0x1p-9;
+  add_value_rows(problem, head, keys, weights, &sums);
   double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
   for (int d = 0; d < problem->shape.head_dim; d++) {
     out[d] = sums.exact[d] / sums.weight;
@@ -135,8 +290,7 @@ static double answer_query(const DecodeProblem *problem, size_t head, const doub
     mass = larger(mass, sums.absolute[d] / sums.weight);
     rms = larger(rms, sqrt(sums.squared[d]) / sums.weight);
   }
-  return 2 * rounded_error + (0x1p-9 + 0x1p-25 * problem->shape.keys) * magnitude + 0x1p-9 * rms +
-         0x1p-20 * largest * mass + 0x1p-134;
+  return 2 * rounded_error + (0x1p-9 + 0x1p-25 * keys) * magnitude + unit * rms + 0x1p-20 * largest * mass + 0x1p-134;
 }
 
 // ---- the check ----
@@ -173,12 +327,13 @@ static void check_key_head(void *context, size_t i) {
   DecodeChecking *checking = context;
   const DecodeProblem *problem = checking->problem;
   const DecodeShape *shape = &problem->shape;
-  size_t head = (size_t)checking->number[i], group = (size_t)(shape->heads / shape->kv_heads);
+  size_t head = (size_t)checking->number[i];
+  size_t group = (size_t)(shape->heads / shape->kv_heads * shape->queries);  // rows
   if (i > 0 && checking->number[i] == checking->number[i - 1]) return;
   double query[MAX_HEAD_DIM], expected[MAX_HEAD_DIM], *weights = malloc((size_t)shape->keys * sizeof *weights);
   for (size_t row = head * group; weights && row < (head + 1) * group; row++) {
     for (int d = 0; d < shape->head_dim; d++) query[d] = bf16_to_float(problem->q[row * (size_t)shape->head_dim + d]);
-    double limit = answer_query(problem, head, query, weights, expected);
+    double limit = answer_query(problem, head, keys_seen(problem, row), query, weights, expected);
     compare_query(problem, row, expected, limit, &checking->heads[i]);
   }
   if (!weights) checking->out_of_memory = true;
@@ -199,7 +354,7 @@ static void add_key_head(DecodeCheck *all, const DecodeCheck *head) {
 }
 
 static int choose_heads(const DecodeShape *shape) {
-  double each = (double)shape->heads / shape->kv_heads * shape->keys * shape->head_dim;
+  double each = (double)shape->heads / shape->kv_heads * shape->queries * shape->keys * shape->head_dim;
   double heads = DECODE_WORK_LIMIT / each, all = (double)shape->batch * shape->kv_heads;
   if (heads >= all) return (int)all;
   double least = all < 4 ? all : 4;
@@ -238,13 +393,17 @@ bool decode_check_is_right(const DecodeCheck *check) {
 // ---- what it prints ----
 
 static void print_query_place(FILE *out, const DecodeProblem *problem, size_t index) {
-  size_t head_dim = (size_t)problem->shape.head_dim, head = index / head_dim, heads = (size_t)problem->shape.heads;
-  fprintf(out, "O[%zu][%zu][%zu]", head / heads, head % heads, index % head_dim);
+  size_t head_dim = (size_t)problem->shape.head_dim, queries = (size_t)problem->shape.queries;
+  size_t row = index / head_dim, head = row / queries, heads = (size_t)problem->shape.heads;
+  fprintf(out, "O[%zu][%zu]", head / heads, head % heads);
+  if (queries > 1) fprintf(out, "[%zu]", row % queries);
+  fprintf(out, "[%zu]", index % head_dim);
 }
 
 static void print_wrong_queries(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
   char text[32];
-  fprintf(out, "          the first that %s, O[batch][head][d]:\n", check->wrong == 1 ? "differs" : "differ");
+  fprintf(out, "          the first that %s, O[batch][head]%s[d]:\n", check->wrong == 1 ? "differs" : "differ",
+          problem->shape.queries > 1 ? "[query]" : "");
   for (int i = 0; i < check->difference_count; i++) {
     const Difference *difference = &check->differences[i];
     fprintf(out, "          ");

@@ -64,7 +64,9 @@ typedef struct Options {
   int device;   // DeviceKind
   bool decode;  // the stage is one of the decode ladder, which has other defaults
   uint64_t batch, heads, seqlen;
-  uint64_t kv_heads, keys, splits;
+  uint64_t kv_heads, keys, splits, blocks, queries;
+  const char *lengths;     // of the sequences of a ragged stage, or NULL
+  int page;                // 0: 16 keys, 1: 32 and so on; the last: not in pages
   int head_dim;            // 0: 64, 1: 128
   bool windowed;           // the stage has a window: head_dim is 96, and causal is set
   uint64_t window;         // of such a stage
@@ -98,6 +100,10 @@ typedef enum OptionIndex {
   OPTION_KV_HEADS,
   OPTION_KEYS,
   OPTION_SPLITS,
+  OPTION_LENGTHS,
+  OPTION_PAGE,
+  OPTION_BLOCKS,
+  OPTION_QUERIES,
   OPTION_CAUSAL,
   OPTION_WINDOW,
   OPTION_M,
@@ -136,7 +142,7 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
 uint64_t options_step_limit(const Options *options);
 bool options_given(const Options *options, OptionIndex index);
 Shape options_shape(const Options *options);
-DecodeShape options_decode_shape(const Options *options);
+DecodeShape options_decode_shape(const Options *options, const Stage *stage);
 // The input's name as on the command line.
 const char *options_input_name(const Options *options, char name[INPUT_NAME_SIZE]);
 void options_print_help(FILE *out, const char *program, const Stage *stage);
@@ -379,14 +385,27 @@ void gemm_report_check(FILE *out, const GemmProblem *problem, const GemmCheck *c
 // A decode problem: stage.h's Decode on the host.
 typedef struct DecodeProblem {
   DecodeShape shape;
-  Bf16 *q, *k, *v, *o;  // o: what the device computed
+  Bf16 *q, *k, *v, *o;  // o: what the device computed. K and V are not in pages here
+  int *lengths;         // [batch]; keys from there on are NaN
+  // Of an e4m3 cache: K and V as codes, and the scales of these, as in Decode.
+  E4m3 *codes[2];
+  float *scales[2];
+  int scale_stride;
 } DecodeProblem;
 
 // Makes the inputs. The same shape, kind and seed always give the same inputs. False when the host has no memory.
 bool decode_problem_create(DecodeProblem *problem, const DecodeShape *shape, InputKind input, uint64_t seed);
+// Gives the sequences lengths: "full", "ragged" (random ones from 1 on), or numbers with commas between them, which
+// begin again where there are more sequences. Before this all are full. False where it makes no sense.
+bool decode_problem_set_lengths(DecodeProblem *problem, const char *lengths, uint64_t seed);
+// Makes K and V e4m3, with a scale for each key head or else for each tensor: the largest magnitude over 448. After the
+// lengths. False when the host has no memory.
+bool decode_problem_quantise(DecodeProblem *problem, bool per_head);
 void decode_problem_free(DecodeProblem *problem);
-size_t decode_query_elements(const DecodeShape *shape);  // of Q, and of O
-size_t decode_cache_elements(const DecodeShape *shape);  // of K, and of V
+size_t decode_query_elements(const DecodeShape *shape);     // of Q, and of O
+size_t decode_cache_elements(const DecodeShape *shape);     // of K, and of V
+size_t decode_used_elements(const DecodeProblem *problem);  // of K, and of V: those of keys that exist
+size_t decode_scales(const DecodeProblem *problem);         // of K, and of V
 
 typedef struct DecodeCheck {
   int heads;                 // key heads whose queries were compared, of batch * kv_heads

@@ -9,10 +9,11 @@ typedef CUtensorMap TensorMap;
 // Pointers to device memory.
 typedef half *HalfPointer;
 typedef const float *FloatPointer;
+typedef const int *IntPointer;
 typedef float *FloatOutput;
 typedef uint8_t *BytePointer;
 typedef unsigned *CounterPointer;
 #else
 #include "../device/device.h"
-typedef DeviceAddress HalfPointer, FloatPointer, FloatOutput, BytePointer, CounterPointer;
+typedef DeviceAddress HalfPointer, FloatPointer, IntPointer, FloatOutput, BytePointer, CounterPointer;
 #endif

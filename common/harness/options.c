@@ -43,6 +43,16 @@ static const OptionSpec specs[OPTION_COUNT] = {
         {"splits", "N",
          "parts into which the keys of a head are shared out (default: the stage's choice, 4 on the emulator)",
          TYPE_NUMBER, FIELD(splits), 1, 256},
+    [OPTION_LENGTHS] = {"lengths", "full|ragged|N,N...",
+                        "keys of the sequences: --keys, random ones up to --keys, or these (default: ragged)",
+                        TYPE_TEXT, FIELD(lengths), 0, 0},
+    [OPTION_PAGE] = {"page", "16|32|64|128|256|none", "keys of a page of the cache (default: 16)", TYPE_CHOICE,
+                     FIELD(page), 0, 0},
+    [OPTION_BLOCKS] = {"blocks", "N",
+                       "blocks that share all keys (default: as many as run at a time, 2 on the emulator)", TYPE_NUMBER,
+                       FIELD(blocks), 1, 4096},
+    [OPTION_QUERIES] = {"queries", "N", "queries of each sequence, causal among themselves (default: 4)", TYPE_NUMBER,
+                        FIELD(queries), 1, 8},
     [OPTION_CAUSAL] = {"causal", NULL, "query i sees only keys 0 to i", TYPE_FLAG, FIELD(causal), 0, 0},
     [OPTION_WINDOW] = {"window", "N", "how many keys a query sees: the last N up to its own (default: 1024 or 100)",
                        TYPE_NUMBER, FIELD(window), 1, 1 << 30},
@@ -139,10 +149,16 @@ static const char *nearer(const char *name, const char *candidate, const char *b
 // their shapes; with a window some of these are fixed. Only e4m3 kernels have those for the scales, only some that for
 // the log-sum-exp, and only the backward pass a fixed order.
 static const char *why_not(const Stage *stage, OptionIndex index) {
-  bool of_decode = index >= OPTION_KV_HEADS && index <= OPTION_SPLITS;
+  bool of_decode = index >= OPTION_KV_HEADS && index <= OPTION_QUERIES;
+  bool of_ragged = index >= OPTION_LENGTHS && index <= OPTION_BLOCKS;
   if (of_decode && !stage->decode) return "does not decode";
-  if (index == OPTION_SPLITS && !stage->splits) return "has one block for each head's keys";
-  if (stage->decode && (index == OPTION_SEQLEN || index == OPTION_CAUSAL)) return "has one query a sequence";
+  if (index == OPTION_SPLITS && !stage->splits)
+    return stage->ragged ? "shares all keys out" : "has one block for each head's keys";
+  if (of_ragged && !stage->ragged) return "has sequences of one length";
+  if (index == OPTION_QUERIES && !stage->queries) return "has one query a sequence";
+  if (stage->decode && (index == OPTION_SEQLEN || index == OPTION_CAUSAL))
+    return stage->queries ? "decodes" : "has one query a sequence";
+  if (stage->decode && index == OPTION_ROTATE) return "does not rotate";
   if (index >= OPTION_BATCH && index <= OPTION_CAUSAL && (stage->run || stage->gemm) && !stage->launch)
     return "is not an attention kernel";
   if ((index == OPTION_HEAD_DIM || index == OPTION_CAUSAL) && stage->windowed)
@@ -329,6 +345,7 @@ bool options_complete(Options *options, const DeviceInfo *device, char error[ERR
   set_default(options, OPTION_KEYS, gpu ? 4096 : EMULATOR_KEYS);
   set_default(options, OPTION_SEQLEN, gpu ? 4096 : options->windowed ? EMULATOR_WINDOWED_SEQLEN : EMULATOR_SEQLEN);
   set_default(options, OPTION_WINDOW, gpu ? 1024 : EMULATOR_WINDOW);
+  set_default(options, OPTION_QUERIES, 4);
   uint64_t size = options_given(options, OPTION_SIZE) ? options->size : gpu ? GPU_SIZE : 0;
   set_default(options, OPTION_M, size ? size : EMULATOR_M);
   set_default(options, OPTION_N, size ? size : EMULATOR_N);
@@ -364,8 +381,11 @@ Shape options_shape(const Options *options) {
   };
 }
 
-DecodeShape options_decode_shape(const Options *options) {
+DecodeShape options_decode_shape(const Options *options, const Stage *stage) {
+  enum { SMALLEST_PAGE = 16, PAGES = 5 };  // the last choice of --page is none
   return (DecodeShape){
+      .queries = stage->queries ? (int)options->queries : 1,
+      .page = stage->ragged && options->page < PAGES ? SMALLEST_PAGE << options->page : 0,
       .batch = (int)options->batch,
       .heads = (int)options->heads,
       .kv_heads = (int)options->kv_heads,

@@ -10,7 +10,7 @@ typedef struct Shape {
   bool causal;
 } Shape;
 
-// The type of Q, K and V. O is always fp16. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an element
+// The type of Q, K and V; in a decode stage, of K and V. O is fp16 with all. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an element
 // is one byte, a code, and its value is that of the code times a scale.
 typedef enum StageInputs {
   INPUTS_F16,
@@ -85,17 +85,34 @@ bool gemm_tensor_map(Device *device, DeviceAddress matrix, int rows, int columns
 
 // Decode: each sequence of the batch has one query a head, and the keys and values of all tokens before it, its cache.
 // heads / kv_heads query heads share the keys and values of one head (grouped-query attention): query head h reads head
-// h / (heads / kv_heads). K and V are [batch][kv_heads][keys][head_dim], Q and O [batch][heads][1][head_dim].
+// h / (heads / kv_heads). K and V are [batch][kv_heads][keys][head_dim], Q and O [batch][heads][queries][head_dim].
 typedef struct DecodeShape {
   int batch, heads, kv_heads, keys, head_dim;
+  // Of each sequence, 1 except in stages with `queries`. The last query is that of the last key: query t of n sees all
+  // keys but the last n - 1 - t.
+  int queries;
+  // Stages with `ragged`: the keys of a page, a power of two and at least 16; 0: the cache is not in pages.
+  int page;
 } DecodeShape;
 
-// One launch: where the tensors lie in device memory. All of them are bf16: 8 bits of exponent, 7 of fraction.
+// One launch: where the tensors lie in device memory. They are bf16: 8 bits of exponent, 7 of fraction; except that
+// the cache of a stage with e4m3 inputs is e4m3.
 typedef struct Decode {
   DecodeShape shape;
   float scale;              // of the scores; 1 / sqrt(head_dim), if nobody wants another
-  DeviceTensor q, k, v, o;  // Q and O have one row a head
-  int splits;               // into how many parts the keys are shared out; 0: the stage chooses
+  DeviceTensor q, k, v, o;  // Q and O have `queries` rows a head
+  // Stages with `ragged`. lengths: int32, [batch], the keys of each sequence, 0 to shape.keys; 0: all have shape.keys.
+  // block_table: int32, [batch][shape.keys / shape.page, rounded up]: key j of a sequence is row j % page of page
+  // block_table[j / page]. K and V are [pages][kv_heads][page][head_dim] then, with strides from page to page in the
+  // place of those from batch to batch. 0: the cache is not in pages. Where a query sees no key, its O is 0.
+  DeviceAddress lengths, block_table;
+  int pages;
+  // An e4m3 cache: arrays of floats. Element (b * kv_heads + h) * scale_stride is the scale of K (V) in key head h of
+  // sequence b. scale_stride is 0 (one scale for the tensor) or 1.
+  DeviceAddress k_scale, v_scale;
+  int scale_stride;
+  int splits;               // into how many parts the keys are shared out, or how many blocks share them; 0: the stage
+                            // chooses
   DeviceAddress workspace;  // as many bytes as the stage's decode_workspace returned, not initialised
   DeviceModule *module;     // what nvcc made of the stage's kernel.cu
 } Decode;
@@ -111,6 +128,8 @@ DeviceTensor decode_tensor_with_strides(int heads, int rows, int head_dim, Devic
 // their head_dim columns, in panels of 64 columns with the 128-byte swizzle, one panel after another. Keys from `keys`
 // on read as zeros. (tensor_maps.c)
 bool decode_tensor_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map);
+// The same for an e4m3 cache, with one panel of head_dim bytes and a swizzle as wide.
+bool decode_tensor_map_e4m3(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map);
 
 // An option that only this stage has, shown by --help: --name or, when value is not NULL, --name=VALUE. A value in
 // square brackets, "[BITS]", may be left out. session_option gives what the user wrote.
@@ -152,9 +171,12 @@ typedef struct Stage {
 
   // A stage of the decode ladder has this in the place of launch, and the bytes of device memory that it needs besides
   // the tensors; a NULL function: none. `splits`: whether it shares the keys of a head out among several blocks.
+  // `ragged`: whether lengths may differ and the cache may be in pages; any number of blocks share all keys. `queries`:
+  // how many a sequence may have; 0: one.
   DecodeLaunch *decode;
   size_t (*decode_workspace)(const DecodeShape *shape, int splits, int sm_count);
-  bool splits;
+  bool splits, ragged;
+  int queries;
 
   // A stage that is none of these does everything itself, with the parts of harness.h: it checks, reports,
   // and returns the exit code. Then launch is NULL, unless run prepares something and goes on with attention_run.

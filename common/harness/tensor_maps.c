@@ -68,20 +68,30 @@ DeviceTensor decode_tensor_with_strides(int heads, int rows, int head_dim, Devic
   return (DeviceTensor){tensor.address, head * heads, head, head_dim};
 }
 
-bool decode_tensor_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
-  const uint64_t bf16 = 2;
+static bool make_cache_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, Layout layout,
+                           TensorMap *map) {
   tensor = decode_tensor_with_strides(shape->kv_heads, shape->keys, shape->head_dim, tensor);
-  uint32_t panels = (uint32_t)shape->head_dim / PANEL;
+  uint64_t element = (uint64_t)layout.element, columns = (uint64_t)layout.columns;
+  uint32_t panels = (uint32_t)(shape->head_dim / layout.columns);
   TensorMapSpec spec = {
-      .type = TENSOR_MAP_BF16,
+      .type = layout.type,
       .rank = 5,
       .address = tensor.address,
-      .size = {PANEL, (uint64_t)shape->keys, panels, (uint64_t)shape->kv_heads, (uint64_t)shape->batch},
-      .stride = {0, bf16 * (uint64_t)tensor.row, bf16 * PANEL, bf16 * (uint64_t)tensor.head,
-                 bf16 * (uint64_t)tensor.batch},
-      .box = {PANEL, (uint32_t)rows, panels, 1, 1},
-      .swizzle = TENSOR_SWIZZLE_128B,
+      .size = {columns, (uint64_t)shape->keys, panels, (uint64_t)shape->kv_heads, (uint64_t)shape->batch},
+      .stride = {0, element * (uint64_t)tensor.row, element * columns, element * (uint64_t)tensor.head,
+                 element * (uint64_t)tensor.batch},
+      .box = {(uint32_t)columns, (uint32_t)rows, panels, 1, 1},
+      .swizzle = layout.swizzle,
       .l2_promotion = TENSOR_L2_256B,
   };
   return device_tensor_map(device, &spec, map);
+}
+
+bool decode_tensor_map(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
+  return make_cache_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_BF16, 2, PANEL, TENSOR_SWIZZLE_128B}, map);
+}
+
+bool decode_tensor_map_e4m3(Device *device, const DecodeShape *shape, DeviceTensor tensor, int rows, TensorMap *map) {
+  TensorSwizzle swizzle = shape->head_dim == 64 ? TENSOR_SWIZZLE_64B : TENSOR_SWIZZLE_128B;
+  return make_cache_map(device, shape, tensor, rows, (Layout){TENSOR_MAP_U8, 1, shape->head_dim, swizzle}, map);
 }

@@ -1,0 +1,82 @@
+// What the launches of stage 13d and those after it share.
+#pragma once
+
+#include "../13-decode/launch.h"
+
+#include "work.h"
+
+enum { LABEL_BYTES = 16 };
+// Of struct Rings: the slots, a label and an mbarrier for each.
+enum { RINGS_BYTES = WARPS * (RING_BYTES + SLOTS * (LABEL_BYTES + BARRIER_BYTES)) };
+
+static inline int rows_of_head(const DecodeShape *shape) { return shape->heads / shape->kv_heads * shape->queries; }
+
+// As many blocks as run at a time, but no more than have a tile for each slot of their warps when all sequences are as
+// long as can be. `chunks`: as many blocks share each worker's tiles.
+static inline int paged_blocks(const DecodeShape *shape, int wanted, int sm_count, int tile_keys, int chunks) {
+  long tiles = (long)shape->batch * shape->kv_heads * ((shape->keys + tile_keys - 1) / tile_keys);
+  long useful = (tiles + WARPS * SLOTS - 1) / (WARPS * SLOTS), fit = (long)sm_count * BLOCKS_PER_SM / chunks;
+  long blocks = useful < fit ? useful : fit;
+  return wanted ? wanted : blocks > 1 ? (int)blocks : 1;
+}
+
+static inline size_t leftover_floats(const DecodeShape *shape, int blocks) {
+  return (size_t)(2 * blocks * WARPS * rows_of_head(shape)) * (size_t)shape->head_dim;
+}
+
+static inline size_t leftover_bytes(const DecodeShape *shape, int blocks) {
+  size_t rows = leftover_floats(shape, blocks) / (size_t)shape->head_dim;
+  return (leftover_floats(shape, blocks) + rows) * sizeof(float);
+}
+
+static inline Leftovers paged_leftovers(const Decode *decode, int blocks) {
+  size_t o_bytes = leftover_floats(&decode->shape, blocks) * sizeof(float);
+  return (Leftovers){.o = decode->workspace, .lse = decode->workspace + o_bytes, .workers = blocks * WARPS};
+}
+
+static inline Strides strides_of(const DecodeShape *shape, DeviceTensor tensor) {
+  tensor = decode_tensor_with_strides(shape->heads, shape->queries, shape->head_dim, tensor);
+  return (Strides){tensor.batch, tensor.head, tensor.row};
+}
+
+static inline int log2_of(int power) {
+  int shift = 0;
+  while (1 << shift < power) shift++;
+  return shift;
+}
+
+static inline Work paged_work(const Decode *decode, int tile_keys) {
+  const DecodeShape *shape = &decode->shape;
+  bool paged = decode->block_table != 0;
+  return (Work){
+      .problem = decode_problem(decode),
+      .q = strides_of(shape, decode->q),
+      .o = strides_of(shape, decode->o),
+      .batch = shape->batch,
+      .queries = shape->queries,
+      .lengths = decode->lengths,
+      .block_table = decode->block_table,
+      .table_row = paged ? (shape->keys + shape->page - 1) / shape->page : 0,
+      .page_shift = paged ? log2_of(shape->page) : 0,
+      .boxes = paged && shape->page < tile_keys ? tile_keys / shape->page : 1,
+  };
+}
+
+// A cache that is not in pages has one for each sequence.
+static inline DecodeShape pool_of(const Decode *decode) {
+  DecodeShape pool = decode->shape;
+  if (decode->block_table) pool.batch = decode->pages, pool.keys = decode->shape.page;
+  return pool;
+}
+
+static inline bool launch_combine(Device *device, const Decode *decode, const Work *work, const Leftovers *leftovers) {
+  const DecodeShape *shape = &decode->shape;
+  DeviceLaunch combine = {
+      .kernel = device_kernel(device, decode->module, shape->head_dim == 64 ? "combine_64" : "combine_128"),
+      .grid = {(unsigned)rows_of_head(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
+      .block = {THREADS},
+      .early = true,
+      .arguments = ARGUMENTS(work, leftovers),
+  };
+  return device_launch(device, &combine);
+}
