@@ -169,29 +169,43 @@ def butterfly():
     return picture
 
 
-# ---- lesson 01 ----
+# ---- lesson 00b ----
 
-def wmma_tile():
-    picture = Picture("wmma-tile", 412, "A block's tile of scores", "64 queries x 64 keys; a fragment has 16 x 16 "
-                      "elements; framed: one mma_sync of warp 1")
-    size, left, top, side = 56, 388, 172, 20
-    for d in range(3):
-        for n in range(4):
-            picture.box(left + n * size, 90 + 26 * d, size - 1, 25, AMBER if d == 1 else "", "b" if d == 1 else "", 15)
-    for d in range(4):
-        for warp in range(4):
-            picture.box(left - 4 * size - 16 + size * d, top + warp * size, size - 1, size - 1, SKY if d == 1 else "",
-                        "a" if d == 1 else "", 15)
+class Tile:
+    """Sizes of stage 00b. A thread's scores are drawn side by side; where they are best, its second task asks."""
+    ROWS, KEYS, THREAD_ROWS, THREAD_KEYS = 64, 64, 8, 4
+    WARP, LANE = 1, 5  # the thread that is drawn
+
+    def __init__(self):
+        self.row = 16 * self.WARP + self.LANE // 16 * self.THREAD_ROWS
+        self.key = self.LANE % 16 * self.THREAD_KEYS
+
+
+def tiles():
+    picture = Picture("tiles", 496, "A block's tile of scores, and the part of one thread", "64 queries x 64 keys; "
+                      "framed: warp 1; blue: the 32 scores of a thread, here side by side")
+    tile, size, left, top, columns, step = Tile(), 4.5, 346, 188, 16, 5
+    side, from_q, from_k = tile.ROWS * size, left - 12 - columns * 7, top - 12 - columns * 5
+    rows, keys = top + tile.row * size, left + tile.key * size
+    high, wide = tile.THREAD_ROWS * size, tile.THREAD_KEYS * size
+    picture.box(from_q, top, columns * 7, side)
+    picture.box(left, from_k, side, columns * 5)
+    picture.box(left, top, side, side)
+    picture.box(from_q, rows, columns * 7, high, PALE)
+    picture.box(from_q + step * 7, rows, 14, high, ORANGE)
+    picture.box(keys, from_k, wide, columns * 5, PALE)
+    picture.box(keys, from_k + step * 5, wide, 10, ORANGE)
+    picture.box(keys, rows, wide, high, BLUE)
+    picture.frame(left, top + 16 * tile.WARP * size, side, 16 * size, 2)
+    picture.text(from_q, top - 9, "Q: 64 rows of D", 15)
+    for i, words in enumerate(("Kᵀ: 64 columns;", "each is a row of K", "in shared memory")):
+        picture.text(left + side + 14, from_k + 18 + 19 * i, words, 15)
+    for i, words in enumerate(("One step of the thread:", "it loads 12 pieces of 8", "numbers (orange), and",
+                               "does 256 multiply-adds.", "A number of a query", "serves 4 scores, a",
+                               "number of a key 8.")):
+        picture.text(20, top + 66 + 19 * i, words, 15)
     for warp in range(4):
-        for n in range(4):
-            picture.box(left + n * size, top + warp * size, size - 1, size - 1, PALE, f"sum[{n}]", 13)
-        picture.text(left + 4 * size + 12, top + (warp + 0.6) * size, f"warp {warp}: 16 queries", 15)
-    picture.frame(left + 2 * size, top + size, size - 1, size - 1)
-    picture.frame(left + 2 * size, 116, size - 1, 25)
-    picture.frame(left - 4 * size - 16 + size, top + size, size - 1, size - 1)
-    picture.text(left + 4 * size + 12, 124, "Kᵀ: D rows, 16 a step", 15)
-    for i, words in enumerate(("Q: D columns,", "16 a step")):
-        picture.text(side, top + 60 + 19 * i, words, 15)
+        picture.text(left + side + 14, top + (16 * warp + 9) * size, f"warp {warp}: 16 queries", 15)
     return picture
 
 
@@ -224,11 +238,37 @@ def padding():
     return picture
 
 
+# ---- lesson 01 ----
+
+def wmma_tile():
+    picture = Picture("wmma-tile", 412, "A block's tile of scores", "64 queries x 64 keys; a fragment has 16 x 16 "
+                      "elements; framed: one mma_sync of warp 1")
+    size, left, top, side = 56, 388, 172, 20
+    for d in range(3):
+        for n in range(4):
+            picture.box(left + n * size, 90 + 26 * d, size - 1, 25, AMBER if d == 1 else "", "b" if d == 1 else "", 15)
+    for d in range(4):
+        for warp in range(4):
+            picture.box(left - 4 * size - 16 + size * d, top + warp * size, size - 1, size - 1, SKY if d == 1 else "",
+                        "a" if d == 1 else "", 15)
+    for warp in range(4):
+        for n in range(4):
+            picture.box(left + n * size, top + warp * size, size - 1, size - 1, PALE, f"sum[{n}]", 13)
+        picture.text(left + 4 * size + 12, top + (warp + 0.6) * size, f"warp {warp}: 16 queries", 15)
+    picture.frame(left + 2 * size, top + size, size - 1, size - 1)
+    picture.frame(left + 2 * size, 116, size - 1, 25)
+    picture.frame(left - 4 * size - 16 + size, top + size, size - 1, size - 1)
+    picture.text(left + 4 * size + 12, 124, "Kᵀ: D rows, 16 a step", 15)
+    for i, words in enumerate(("Q: D columns,", "16 a step")):
+        picture.text(side, top + 60 + 19 * i, words, 15)
+    return picture
+
+
 # ---- lesson 01b ----
 
 # How the scores travel, kernel by kernel: down is a write to device memory, up a read; in small letters those of rows
 # that are still in a cache.
-TRIPS = {"00 and 01": (("scores", "D"), ("softmax", "UuduD"), ("output", "U")),
+TRIPS = {"00 to 01": (("scores", "D"), ("softmax", "UuduD"), ("output", "U")),
          "01b": (("scores", "D"), ("softmax", "UuD"), ("output", "U")),
          "02": (("attention", ""),)}
 
@@ -469,5 +509,5 @@ def double_buffer():
     return picture
 
 
-FIGURES = (attention, causal_mask, crossing, scalar, butterfly, wmma_tile, padding, trips, online_softmax, mma, lazy,
-           reuse, double_buffer)
+FIGURES = (attention, causal_mask, crossing, scalar, butterfly, tiles, padding, wmma_tile, trips, online_softmax, mma,
+           lazy, reuse, double_buffer)

@@ -49,6 +49,7 @@ if (rungs == 0) {
 # What each rung is about, in a few words; one that is not here has its name alone.
 idea(number) = \
   number eq "00" ? "plain loops; scores in device memory" : \
+  number eq "00b" ? "tiles in shared memory" : \
   number eq "01" ? "QKᵀ on the tensor cores" : \
   number eq "01b" ? "PV on the tensor cores" : \
   number eq "02" ? "one kernel: scores never leave the SM" : \

@@ -428,13 +428,17 @@ class Figures(unittest.TestCase):
             steps = first.butterfly_steps(numbers)
             self.assertEqual((len(steps), set(steps[-1]), set(steps[-2]) == {7}), (6, {7}, False))
 
-    def test_scalar(self):
-        """Sizes of the blocks are the stage's."""
-        with open(f"{ROOT}/stages/00-scalar/tiles.h", encoding="utf-8") as file:
-            sizes = dict(re.findall(r"\b([A-Z_]+) = (\d+)", file.read()))
-        for name, size in vars(first.Scalar).items():
-            if name.isupper():
-                self.assertEqual(sizes[name], str(size), name)
+    def test_scalar_and_tiles(self):
+        """Sizes of the blocks are the stages'."""
+        for drawn, stage, wanted in ((first.Scalar, "00-scalar", 4), (first.Tile, "00b-tiles", 4)):
+            text = ""
+            for name in "tiles.h", "kernel.cu":
+                with open(f"{ROOT}/stages/{stage}/{name}", encoding="utf-8") as file:
+                    text += file.read()
+            sizes = dict(re.findall(r"\b([A-Z_]+) = (\d+)", text))
+            shared = vars(drawn).keys() & sizes.keys() - {"WARP"}
+            self.assertEqual({name: sizes[name] for name in shared}, {name: str(vars(drawn)[name]) for name in shared})
+            self.assertEqual(len(shared), wanted)
 
     def test_padding(self):
         """Without padding chunk 0 of eight rows lies in one group of banks, with it in eight. No place twice."""

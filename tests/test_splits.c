@@ -16,6 +16,7 @@ Test(decode_splits, keep_device_memory_busy) {
   cr_expect_eq(splits_on_132(8, 1008, 256, 66), 8, "16 parts would have fewer tiles than warps");
   cr_expect_eq(splits_on_132(1, 131072, 256, 66), 128);
   cr_expect_eq(splits_on_132(1, 131072, 16, 66), 16, "no more than a cluster has");
+  cr_expect_eq(splits_on_132(32, 4096, 256, 66), 4);
   cr_expect_eq(splits_on_132(256, 4096, 256, 66), 1, "nearly a wave");
   cr_expect_eq(splits_on_132(272, 4096, 256, 66), 4, "a wave and 8 blocks: the 8 would be alone for long");
   cr_expect_eq(splits_on_132(512, 4096, 256, 66), 1, "nearly two waves");

@@ -79,7 +79,7 @@ Test(views, a_stage_that_is_not_there) {
   for (size_t i = 0; i < TARGETS; i++) strcat(strcat(command, " "), targets[i]);
   cr_expect_eq(scratch_run(command), 2, "%s: %s", command, scratch_output);
   for (size_t i = 0; i < TARGETS; i++) {
-    snprintf(told, sizeof told, "make %s: there is no such stage; there are 00 01 ", targets[i]);
+    snprintf(told, sizeof told, "make %s: there is no such stage; there are 00 00b ", targets[i]);
     cr_expect(output_has(told), "%s", scratch_output);
   }
 }
