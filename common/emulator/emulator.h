@@ -404,8 +404,8 @@ typedef enum CounterKind {
   // Those of COUNTER_INST_SYNCHRONISATION that are barriers of a block (bar, barrier). None of them polls, so their
   // number does not depend on the order of the warps.
   COUNTER_INST_BARRIER,
-  // For each bulk or tensor load, how many loads into the cluster's shared memory are pending once it has started, itself
-  // included. Their sum: divided by the number of loads it is the mean.
+  // For each bulk or tensor load, how many loads into the cluster's shared memory are pending once it has started,
+  // itself included. Their sum: divided by the number of loads it is the mean.
   COUNTER_LOADS_IN_FLIGHT,
   COUNTER_KIND_COUNT,
 } CounterKind;

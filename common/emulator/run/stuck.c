@@ -265,8 +265,9 @@ static void stop(const WaiterList *list, HazardKind kind, const Cause *cause) {
              cause->advice ? cause->advice : "");
 }
 
-// Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault. Phases that have some of their
-// bytes come first: where none came, threads that would store them (st.async) may wait for such a phase themselves.
+// Bytes that no copy brings, or that came unexpected: an expect_tx or a copy is at fault. Phases that have some of
+// their bytes come first: where none came, threads that would store them (st.async) may wait for such a phase
+// themselves.
 static bool explain_bytes(const WaiterList *list) {
   for (int some = 1; some >= 0; some--)
     for (int i = 0; i < list->count; i++) {
