@@ -10,8 +10,8 @@ typedef struct Shape {
   bool causal;
 } Shape;
 
-// The type of Q, K and V; in a decode stage, of K and V. O is fp16 with all. e4m3 is FP8 with 4 bits of exponent and 3 of fraction (e4m3.h): an element
-// is one byte, a code, and its value is that of the code times a scale.
+// The type of Q, K and V; in a decode stage, of K and V. O is fp16 with all. e4m3 is FP8 with 4 bits of exponent and 3
+// of fraction (e4m3.h): an element is one byte, a code, and its value is that of the code times a scale.
 typedef enum StageInputs {
   INPUTS_F16,
   INPUTS_E4M3,         // all three

@@ -6,7 +6,7 @@
 // numbers, 4 (l % 4) and the next are an mma's columns 2 (l % 4) and the next, and the two after them the same + 8.
 //
 // For V the columns of ldmatrix.trans are pairs of bytes: lane l receives columns 2 (l / 4) and the next of keys
-// 2 (l % 4) and the next. Row l / 4 of the mma's A is then an even column of V, and row l / 4 + 8 the odd one beside it.
+// 2 (l % 4) and the next. Row l / 4 of the mma's A is then an even column of V, and row l / 4 + 8 the next, odd one.
 #pragma once
 
 #include "../13-decode/reader.h"

@@ -1,4 +1,4 @@
-// Where registers run out: kernels with 32 rows and a head_dim of 128 keep half of Q in shared memory, behind the rings.
+// Where registers run out: kernels with 32 rows and a head_dim of 128 keep half of Q in shared memory, after the rings.
 // kernel.cu and stage.c both include this.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Stage 13f: several queries a sequence, as when a model checks tokens that a smaller one has guessed. They read the same
-// cache, so that more of them cost little, until the tensor cores are the limit.
+// Stage 13f: several queries a sequence, as when a model checks what a smaller one has guessed. They read the same
+// cache, so that more of them cost little, until instructions are the limit.
 #include "../13d-ragged/combine.h"
 #include "../13d-ragged/worker.h"
 

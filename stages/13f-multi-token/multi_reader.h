@@ -16,8 +16,8 @@ template <int HEAD_DIM, int QUERIES> struct MultiReader : PagedReader<HEAD_DIM, 
   using Base::sum;
   using Base::work;
 
-  // With 32 rows and a head_dim of 128, Q and O take 192 registers of each lane, and the rest does not fit. So half of Q
-  // lies in shared memory: of mma columns 2 and 3.
+  // With 32 rows and a head_dim of 128, Q and O take 192 registers of each lane, and the rest does not fit. So half
+  // of Q lies in shared memory: of mma columns 2 and 3.
   static constexpr bool HALF_SHARED = HALF_OF_Q_SHARED(HEAD_DIM, QUERIES);
   uint4 *half;  // this lane's, [step][lane]
 
