@@ -328,6 +328,7 @@ Test(decode_check, finds_nan_in_what_is_not_compared) {
 
 // The goals that are not of time: right at the sizes that serve models, and the same bits each time.
 Test(gpu_decode, is_right_and_the_same_each_time) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
   static const char *const problems[] = {
       "--batch=1 --keys=1024 --head-dim=128",
       "--batch=64 --keys=4096 --head-dim=128",
@@ -354,6 +355,7 @@ Test(gpu_decode, is_right_and_the_same_each_time) {
 }
 
 Test(gpu_decode, is_right_for_lengths_pages_and_queries) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
   static const char *const problems[] = {
       "--batch=64 --keys=4096 --head-dim=128",
       "--batch=32 --keys=8192 --page=64",

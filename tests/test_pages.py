@@ -20,7 +20,7 @@ from capstone import CAPSTONES  # pylint: disable=wrong-import-position
 from change import Change, changes  # pylint: disable=wrong-import-position
 
 STAGES = sorted(os.path.basename(os.path.dirname(path)) for path in glob.glob("stages/[0-9][0-9]*-*/"))
-LESSONS = sorted(glob.glob("stages/*/README.md"))
+LESSONS = sorted(glob.glob("stages/[0-9]*/README.md"))
 PAGES = ["README.md", "tests/hazards/README.md",
          *sorted(glob.glob("notes/*.md") + glob.glob("notes/quizzes/*.md") + glob.glob("common/baselines/*/README.md")), *LESSONS]
 

@@ -76,7 +76,7 @@ class Options(unittest.TestCase):
 
     def test_what_another_type_has(self):
         for argument, words in {
-            "--stages=05": "the library has no e4m3 stage 05; it has 10, 11, 11b, 11c, 11d",
+            "--stages=05": "the library has no e4m3 stage 05; it has 10, 10b, 10c, 11, 11b, 11c, 11d",
             "--peers=cuDNN": "'cuDNN' is no peer; all, none and FlashAttention-3 FP8 are allowed",
             f"--contender=mine={ANOTHER_LIBRARY}": "undefined symbol: attn_fwd_e4m3",
         }.items():
@@ -277,7 +277,10 @@ class Calls(unittest.TestCase):
             "hl_attention", "attn_fwd", "attn_fwd_e4m3", "flash_attention_3",
             "flash_attention_3_e4m3", "flash_attention_3_workspace", "hl_attention_backward", "attn_bwd",
             "flash_attention_3_backward", "flash_attention_3_backward_workspace")}
-        return types.SimpleNamespace(**functions)
+        known = [hopper_ladder.Stage(number=b"10b", type=hopper_ladder.E4M3_SCORES),
+                 hopper_ladder.Stage(number=b"11c", type=hopper_ladder.E4M3)]
+        return types.SimpleNamespace(hl_stage_count=lambda: len(known), hl_stage=lambda i: ctypes.pointer(known[i]),
+                                     **functions)
 
     def call(self, contender, kind):
         self.assertIs(contender.prepare(self.problems[kind])(), self.output)
@@ -299,6 +302,7 @@ class Calls(unittest.TestCase):
     def test_a_stage(self):
         for kind, number, dtype, addresses, scales in (("f16", "03", 0, [10, 11, 12, 13], [None] * 3),
                                                        ("e4m3", "11c", 1, [10, 11, 12, 13], [14, 15, 16]),
+                                                       ("e4m3", "10b", 2, [10, 11, 22, 13], [14, 15, None]),
                                                        ("e4m3", "10", 0, [20, 21, 22, 13], [None] * 3)):
             with self.subTest(number):
                 library = self.library()
