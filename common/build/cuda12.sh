@@ -84,8 +84,9 @@ emulate() {
 # The most registers that any of a stage's kernels has, from what ptxas said.
 registers() { sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$1" | sort -n | tail -n 1; }
 
-# One column: the stage's registers, or what went wrong.
+# One column: the stage's registers, or what went wrong; a line where the release has not what the stage needs.
 column() {
+  case " $* " in *" refused-$release "*) printf '%8s' -; return ;; esac
   if ! compile "$@" >$made/said 2>&1; then
     cell=refused
   elif ! emulate "$1" >>$made/said 2>&1; then

@@ -11,8 +11,8 @@ BASELINES := $(BASELINE_NAMES:%=$(BIN)baseline-%)
 TRACED := $(shell awk -v stamps=1 -f common/build/device_lines.awk $(NAMES:%=stages/%/kernel.cu) 2>/dev/null)
 
 # A stage may have a stage.mk, which lists what ptxas may do there: ALLOW_NN-name := stack spills serialised. A word
-# with a release, serialised-12.5, allows it for that release only, in test-cuda. A stage that goes on from another one
-# than its neighbour has BELOW_NN-name := NN-name, for make diff.
+# with a release, serialised-12.5, allows it for that release only, in test-cuda; refused-12.0: the release has not what
+# the stage needs. A stage that goes on from another one than its neighbour has BELOW_NN-name := NN-name, for make diff.
 -include $(wildcard stages/*/stage.mk)
 $(eval $(call remember,build/allowed,$(foreach name,$(NAMES),$(name): $(ALLOW_$(name)))))
 
