@@ -149,7 +149,7 @@ CAPSTONES = {capstone.name: capstone for capstone in (
     Capstone("gemm", "a warp-specialised matrix product", "20-gemm", PRODUCT, 0.9,
              product(2 * 1024**3 * 3 // 256, 700000, 0.8)),
     Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", PRODUCT, 0.9,
-             product(2 * 1024**3 // 128, 800000, 0.65)),
+             product(2 * 1024**3 // 128, 760000, 0.7)),
     Capstone("window", "attention with head dimension 96 and a sliding window", "21-window", WINDOW, 0.7))}
 
 

@@ -122,7 +122,7 @@ def is_explained(text):
 
 def outcomes(run, probes):
     """For each probe, whether its run was right, and the report. `run` takes options, and returns a report and an exit
-    code. A probe is left out if its kernel was not compiled, or if the program does not know its options."""
+    code. The result lacks probes whose kernel was not compiled and probes whose options the program does not know."""
     found = {}
     for name, options in probes.items():
         text, code = run(options.split())

@@ -42,7 +42,7 @@ bool advise_overlap(Advice *advice, const Cluster *cluster, const Region *region
 // stands between.
 void advise_proxy_fence(Advice *advice, const Launch *launch, const Inst *access, const Inst *use, bool same_thread);
 
-// What stands between two instructions of a program, on the ways that execution can take from one to the other.
+// The paths that execution can take from one instruction to another, and which instructions lie on them.
 
 typedef bool InstructionTest(const Inst *inst);
 

@@ -36,7 +36,7 @@ void text_set(WaitText *text, const Cluster *cluster, const WarpSet *set);
 // Signals: the arrivals at barriers and mbarriers that warps have made, and those that they would still make. The
 // report of a hang is made of them.
 
-// What threads wait for, as one number: an mbarrier is its shared::cluster address.
+// A barrier or mbarrier that threads wait for, as one number. For an mbarrier it is its shared::cluster address.
 typedef uint64_t Target;
 
 // One of the block's barriers, or CLUSTER_BARRIER.

@@ -89,7 +89,7 @@ Foresight foresee_signals(Cluster *cluster);
 
 // Every thread waits, and none polls.
 void report_stuck(Cluster *cluster);
-// What has become of the blocks of a grid.
+// How many blocks of a grid wait, have ended and have not started.
 typedef struct Standing {
   uint64_t waiting, ended, not_started;
 } Standing;
