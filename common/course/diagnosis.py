@@ -70,6 +70,7 @@ ANY_PASS = (
     (("wide",), ("plain", "many tiles"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
     (("plain", "many keys"), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain", "many keys"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
+    (("wide", "causal tiles"), ("wide causal",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("one head",), ("plain",), "one head is right, two are wrong: whose memory is read or written?"),
     (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
 )
@@ -90,7 +91,6 @@ FINDINGS = ANY_PASS + (
      "only scores that rise very far from one tile to the next are wrong: which numbers become infinite, or are lost?"),
     (("plain", "causal"), ("many heads",),
      "few heads are right, many are wrong: look at what a block keeps from one tile of queries to the next"),
-    (("wide", "causal tiles"), ("wide causal",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("causal", "many tiles", "many heads"), ("causal tiles",),
      "with a causal mask only longer sequences are wrong: look at the order of the tiles, and at which keys are hidden "
      "in each"),
