@@ -392,7 +392,9 @@ DecodeShape options_decode_shape(const Options *options, const Stage *stage) {
       .heads = (int)options->heads,
       .kv_heads = (int)options->kv_heads,
       .keys = (int)options->keys,
-      .head_dim = stage->head_dim ? stage->head_dim : options->head_dim ? 128 : 64,
+      .head_dim = stage->head_dim     ? stage->head_dim
+                  : options->head_dim ? 128
+                                      : 64,
   };
 }
 
