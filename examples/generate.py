@@ -20,7 +20,7 @@ import torch
 from torch.nn.attention import SDPBackend
 
 PAGE = 16  # keys
-LIMIT = 2.0**-7  # of how far the logits may be from PyTorch's, in relation to their size: bf16 has 8 bits
+LIMIT = 2.0**-8  # of how far the logits may be from PyTorch's, in relation to their size: the last place of a bf16 number
 
 
 # ---- the model, with attention and places that are given ----
@@ -156,12 +156,14 @@ class Comparison:
     """Of the logits of two models that have read the same bytes, and of the bytes that they choose."""
 
     def __init__(self):
-        self.apart, self.lead, self.chosen, self.ties, self.different = 0.0, float("inf"), 0, 0, 0
+        self.apart, self.lead = torch.tensor(0.0, dtype=torch.float64), float("inf")
+        self.chosen, self.ties, self.different = 0, 0, 0
 
     def choose(self, ours, theirs):
         """PyTorch's next bytes. Each choice counts."""
         ours, theirs = ours.double(), theirs.double()
-        self.apart = max(self.apart, ((ours - theirs).norm(dim=1) / theirs.norm(dim=1)).max().item())
+        apart = (ours - theirs).norm(dim=1) / theirs.norm(dim=1)
+        self.apart = torch.maximum(self.apart, apart.max().cpu())  # NaN is the largest
         best = theirs.topk(2, dim=1)
         self.lead = min(self.lead, (best.values[:, 0] - best.values[:, 1]).min().item())
         chosen = best.indices[:, 0]

@@ -89,7 +89,11 @@ class Comparison(unittest.TestCase):
         self.assertFalse(self.choose(self.theirs * (1 + 2 * self.limit)))
 
     def test_nan(self):
+        ours = self.theirs.clone()
+        ours[0, 7] = torch.nan
         self.assertFalse(self.choose(torch.full_like(self.theirs, torch.nan)))
+        self.setUp()
+        self.assertFalse(self.choose(ours), "where the byte is the same")
 
 
 @unittest.skipUnless(HAS_TORCH, "no PyTorch here")
