@@ -19,6 +19,9 @@ of a pass, and no forward pass. Stages and FlashAttention-3 read an O and a log-
 FlashAttention-2 and cuDNN are called by torch.autograd.grad (plots/backward.py). The TFLOPS count 2.5 times the forward
 pass's operations. A table shows the relative errors of dQ, dK and dV.
 
+--pass=decode times the decode stages, which are bound by memory: plots/decode_peers.py. It has other points and
+options, which --pass=decode --help lists.
+
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
 many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
 
@@ -60,6 +63,7 @@ COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_d
 FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
 TYPES = "f16", "e4m3"  # of Q, K and V
 PASSES = "forward", "backward"
+DECODE = "--pass=decode"  # hands over to decode_peers.py
 # A kind of problem is a type of the forward pass, or the backward pass, which is in fp16.
 BACKWARD = "backward"
 FP8 = contenders.FLASH_ATTENTION_3_FP8
@@ -154,7 +158,7 @@ def parse_type(text):
 
 def parse_pass(text):
     if text not in PASSES:
-        raise argparse.ArgumentTypeError(f"'{text}' is no pass; {' and '.join(PASSES)} are allowed")
+        raise argparse.ArgumentTypeError(f"'{text}' is no pass; {', '.join(PASSES)} and decode are allowed")
     return text
 
 
@@ -206,7 +210,7 @@ def parse_options(arguments):
     add = parser.add_argument
     add("--type", type=parse_type, default="f16", metavar="TYPE", help="of Q, K and V: f16 or e4m3 (f16)")
     add("--pass", type=parse_pass, default="forward", metavar="PASS", dest="direction",
-        help="forward or backward (forward); backward is in fp16")
+        help="forward, backward or decode (forward); backward is in fp16")
     add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02b,03")
     add("--peers", type=parse_peers, metavar="NAME,NAME",
         help=f"all, none, {', '.join(PEERS['f16'])}; with --type=e4m3 {', '.join(PEERS['e4m3'])}; "
@@ -548,12 +552,15 @@ def times(point, runs):
             f"{point.flops() / median / 1e9:.3f}")
 
 
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def row(name, device, point, mode, runs, version=""):
     """One line of CSV, without the input and the errors."""
-    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     shape = ",".join(str(size) for size in point.shape())
     clocks = f"{statistics.median(runs.megahertz):.0f},{min(runs.megahertz):.0f}" if runs.megahertz else ","
-    return f"{name},{device},{now},{shape},{int(point.causal)},{times(point, runs)},{mode},{clocks},{version}"
+    return f"{name},{device},{now()},{shape},{int(point.causal)},{times(point, runs)},{mode},{clocks},{version}"
 
 
 def columns(options):
@@ -782,6 +789,9 @@ def is_whole(options):
 
 
 def main(arguments):
+    if DECODE in arguments:
+        import decode_peers
+        return decode_peers.main([argument for argument in arguments if argument != DECODE])
     options = parse_options(arguments)
     found = find_contenders(options)
     require_gpu()
@@ -801,6 +811,7 @@ def main(arguments):
     if options.record and is_whole(options):
         free_memory()
         record.record(rows.path, sorted(glob.glob(os.path.join(ROOT, "baseline-*"))))
+    return None
 
 
 if __name__ == "__main__":
