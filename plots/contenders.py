@@ -4,8 +4,8 @@
                                     Refused, with the reason, where the contender cannot do the problem
     version() -> text               which release it is, where that is known
 
-A problem is one of problem.py, in fp16 or in e4m3. O is fp16; in e4m3 FlashAttention-3's is bf16. Those of the backward
-pass are in backward.py.
+A problem is one of problem.py, in fp16 or in e4m3. O is fp16; in e4m3 FlashAttention-3's is bf16, and cuDNN's is
+ScaledCodes. Those of the backward pass are in backward.py.
 """
 import contextlib
 import ctypes
@@ -26,6 +26,15 @@ class Contender(NamedTuple):
     name: str
     prepare: object
     version: object = str  # "" for the project's own
+
+
+class ScaledCodes(NamedTuple):
+    """An output in e4m3: an element's value is its code's times the scale."""
+    codes: object
+    scale: object  # a tensor of one fp32 number
+
+    def values(self):
+        return self.codes.float() * self.scale
 
 
 def new_output(problem, element="float16"):

@@ -46,9 +46,11 @@ import hopper_ladder
 import inputs
 import record
 import reference_backward
-from problem import BackwardProblem, Problem, quantise
+from cudnn_fp8 import CUDNN_FP8, MISSING as CUDNN_FP8_MISSING, cudnn_fp8, import_cudnn
+from problem import BackwardProblem, Problem, quantise, with_groups
 from reference import Reference, ReferenceE4m3
 from sm_clock import SmClock
+from triton_peer import TRITON, triton_peer
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOKENS, WIDTH = 16384, 2048  # batch * seqlen and heads * head_dim of every problem, as in common/build/bench.sh
@@ -67,12 +69,12 @@ DECODE = "--pass=decode"  # hands over to decode_peers.py
 # A kind of problem is a type of the forward pass, or the backward pass, which is in fp16.
 BACKWARD = "backward"
 FP8 = contenders.FLASH_ATTENTION_3_FP8
-PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"), "e4m3": (FP8,),
+PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", TRITON, "math"), "e4m3": (FP8, CUDNN_FP8),
          BACKWARD: ("FlashAttention-2", contenders.FLASH_ATTENTION_3, backward.FLASH_ATTENTION_3_DETERMINISTIC,
                     "cuDNN")}
 # What the others are compared with at the end: the fastest of each group.
 YARDSTICKS = {"f16": (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)),
-              "e4m3": ((FP8,), (contenders.F16_STAGE,)),
+              "e4m3": ((FP8,), (CUDNN_FP8,), (contenders.F16_STAGE,)),
               BACKWARD: (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3), (contenders.FLASH_ATTENTION_3,))}
 REFERENCES = {"f16": Reference, "e4m3": ReferenceE4m3, BACKWARD: reference_backward.ReferenceBackward}
 # The columns of the relative errors.
@@ -90,15 +92,18 @@ class Point(NamedTuple):
     seqlen: int
     input: str = "normal"
     kind: str = "f16"  # or e4m3, or backward
+    heads: int = 0  # 0: WIDTH / head_dim
+    kv_heads: int = 0  # 0: as many as heads of queries
 
     def problem_name(self):
-        return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}"
+        groups = f", heads {self.heads} and {self.kv_heads}" if self.heads else ""
+        return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}{groups}"
 
     def __str__(self):
         return f"{self.problem_name()}, {self.input}"
 
     def shape(self):
-        return max(1, TOKENS // self.seqlen), WIDTH // self.head_dim, self.seqlen, self.head_dim
+        return max(1, TOKENS // self.seqlen), self.heads or WIDTH // self.head_dim, self.seqlen, self.head_dim
 
     def flops(self):
         batch, heads, seqlen, head_dim = self.shape()
@@ -110,6 +115,7 @@ class Point(NamedTuple):
             q, k, v, d_o = inputs.make_backward(self.input, self.shape())
             return BackwardProblem(q, k, v, self.causal, d_o, *reference_backward.forward(q, k, v, self.causal))
         f16 = Problem(*inputs.make(self.input, self.shape()), self.causal)
+        f16 = with_groups(f16, self.kv_heads) if self.heads else f16
         return f16 if self.kind == "f16" else quantise(f16)
 
 
@@ -130,13 +136,13 @@ def parse_points(text):
     """'64/*/4096,128/causal/*' as a list of points, in order and each once; 'none' is none."""
     points = []
     for part in [] if text == "none" else text.split(","):
-        match = re.fullmatch(r"(64|128|\*)/(full|causal|\*)/([1-9][0-9]{0,6}|\*)", part)
-        if not match:
+        match = re.fullmatch(r"(64|128|\*)/(full|causal|\*)/([1-9][0-9]{0,6}|\*)(?:/([1-9]\d?):([1-9]\d?))?", part)
+        if not match or match[4] and int(match[4]) % int(match[5]):
             raise argparse.ArgumentTypeError(
                 f"'{part}' is no point; HEAD_DIM/MASK/SEQLEN is allowed: 64, 128 or *; full, causal or *; "
-                "a number or *")
-        head_dim, mask, seqlen = match.groups()
-        points += [Point(d, causal, s) for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
+                "a number or *; and then heads of Q and of K, /64:8")
+        head_dim, mask, seqlen, heads, kv_heads = match.groups(default=0)
+        points += [Point(d, causal, s, heads=int(heads), kv_heads=int(kv_heads)) for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
                    for causal in ((False, True) if mask == "*" else (mask == "causal",))
                    for s in (SEQLENS if seqlen == "*" else (int(seqlen),))]
     return list(dict.fromkeys(points))
@@ -222,7 +228,7 @@ def parse_options(arguments):
              "NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
     add("--points", type=parse_points, metavar="D/MASK/S,...",
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
-             f"batch is {TOKENS} / S, heads {WIDTH} / D")
+             f"batch is {TOKENS} / S, heads {WIDTH} / D; of grouped heads 128/full/32768/64:8")
     add("--sustained", type=parse_points, metavar="D/MASK/S,...",
         help="points of the sustained mode, or none (*/full/16384; none with --points, --inputs or --against)")
     add("--inputs", type=parse_inputs, metavar="NAME,NAME",
@@ -254,6 +260,8 @@ def parse_options(arguments):
         options.sustained = parse_points("none" if cold_only else "*/full/16384")
     if options.points is None:
         options.points = parse_points("*/*/*")
+    if options.kind == BACKWARD and grouped(options):
+        parser.error("--points: grouped heads are for the forward pass")
     return options
 
 
@@ -314,6 +322,10 @@ def find_peer(name, kind, needed):
     """In a list, which is empty where the peer may be missing and is."""
     if name in contenders.BACKENDS:
         return [(backward if kind == BACKWARD else contenders).pytorch(name)]
+    if name == TRITON:
+        return [triton_peer()]
+    if name == CUDNN_FP8:
+        return find_cudnn_fp8(needed)
     try:
         library = contenders.load_flash_attention_3(FLASH_ATTENTION_3)
         if kind == BACKWARD:
@@ -324,6 +336,16 @@ def find_peer(name, kind, needed):
         if needed:
             fail(3, missing)
         print(f"peers.py: {missing}", file=sys.stderr)
+        return []
+
+
+def find_cudnn_fp8(needed):
+    try:
+        return [cudnn_fp8(import_cudnn())]
+    except (ImportError, OSError):
+        if needed:
+            fail(3, CUDNN_FP8_MISSING)
+        print(f"peers.py: {CUDNN_FP8_MISSING}", file=sys.stderr)
         return []
 
 
@@ -415,6 +437,7 @@ def enter(contender, point, problem, reference, errors):
     try:
         call = contender.prepare(problem)
         output = call()
+        output = output.values() if isinstance(output, contenders.ScaledCodes) else output
         wrong = reference.differences(output)
         if point.kind == "e4m3":
             errors[contender.name], _ = reference.relative_errors(output)
@@ -564,12 +587,19 @@ def row(name, device, point, mode, runs, version=""):
 
 
 def columns(options):
-    return ",".join([COLUMNS, *["input"] * bool(options.inputs), *ERRORS[options.kind]])
+    return ",".join([COLUMNS, *["input"] * bool(options.inputs), *["kv_heads"] * grouped(options),
+                     *ERRORS[options.kind]])
+
+
+def grouped(options):
+    """Whether a point has grouped heads: then all rows have one more column."""
+    return any(point.heads for point in (*options.points, *options.sustained))
 
 
 def more_columns(options, point, name, errors):
     """What a row has beside row()'s."""
     named = [point.input] if options.inputs else []
+    named += [str(point.kv_heads or point.shape()[1])] * grouped(options)
     if options.kind == BACKWARD:
         return named + [f"{error:.8f}" for error in errors[name]]
     return named + [f"{errors[each]:.6f}" for each in (name, QUANTISATION) if options.kind == "e4m3"]
