@@ -9,7 +9,7 @@ import ctypes
 import os
 from typing import NamedTuple
 
-from contenders import BACKENDS, Refused, current_stream, pytorch_version, refusals
+from contenders import BACKENDS, Refused, ScaledCodes, current_stream, pytorch_version, refusals
 
 ELEMENT_SIZES = {"bf16": 2, "e4m3": 1}
 
@@ -219,7 +219,8 @@ def load_flashinfer():
 
 def flashinfer_decode(package, cache="bf16"):
     """A cache that is not in pages is to FlashInfer one page a sequence. Its plan, which the host makes once for many
-    layers, is not in the time."""
+    layers, is not in the time. Nor is the scale of an e4m3 V, which FlashInfer would multiply O by in another kernel: a
+    model can have it in the next layer's weights."""
     def prepare(problem):
         import torch
 
@@ -242,11 +243,12 @@ def flashinfer_decode(package, cache="bf16"):
         except Exception as error:  # pylint: disable=broad-except
             raise Refused(f"FlashInfer: {' '.join(str(error).split())[:160]}") from error
         q = problem.q[:, :, 0].contiguous()
-        options = dict(zip(("k_scale", "v_scale"), (float(scale) for scale in scales)))
+        k_scale = float(scales[0]) if scales else None
 
         def run():
             with refusals():
-                return wrapper.run(q, (k, v), **options)[:, :, None]
+                output = wrapper.run(q, (k, v), k_scale=k_scale)[:, :, None]
+            return ScaledCodes(output, scales[1]) if scales else output
 
         return run
 

@@ -30,7 +30,7 @@ import time
 
 import decode_contenders
 import peers
-from contenders import FLASH_ATTENTION_3, Refused
+from contenders import FLASH_ATTENTION_3, Refused, ScaledCodes
 from decode_problem import DecodePoint, DecodeReference, make_decode_problem
 
 LIBRARY = os.path.join(peers.ROOT, "build", "libdecode.so")
@@ -212,6 +212,7 @@ def enter_decode(contender, problem, reference, errors):
     try:
         call = contender.prepare(problem)
         output = call()
+        output = output.values() if isinstance(output, ScaledCodes) else output
         wrong = reference.differences(output, contender.cache)
         if not wrong:
             errors[contender.name], _ = reference.errors(output, contender.cache)
