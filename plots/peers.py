@@ -25,7 +25,8 @@ options, which --pass=decode --help lists.
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
 many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
 
-FlashAttention-2 and cuDNN come with PyTorch, FlashAttention-3 with `make flash-attention-3`. Each row has the SM clock
+FlashAttention-2, cuDNN and Triton come with PyTorch, FlashAttention-3 with `make flash-attention-3`, CUTLASS's example 88
+with `make cutlass-fmha`. cuDNN's FP8 pass needs its Python package (plots/cudnn_fp8.py). Each row has the SM clock
 that ran, and each peer's its version.
 
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
@@ -63,13 +64,15 @@ COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_d
            "median_ms,min_ms,max_ms,repeats,tflops,"  # so far the stages'
            "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input, and ERRORS
 FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
+CUTLASS_FMHA = os.path.join(ROOT, "build", "libcutlass_fmha.so")
 TYPES = "f16", "e4m3"  # of Q, K and V
 PASSES = "forward", "backward"
 DECODE = "--pass=decode"  # hands over to decode_peers.py
 # A kind of problem is a type of the forward pass, or the backward pass, which is in fp16.
 BACKWARD = "backward"
 FP8 = contenders.FLASH_ATTENTION_3_FP8
-PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", TRITON, "math"), "e4m3": (FP8, CUDNN_FP8),
+PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", contenders.CUTLASS, TRITON,
+                 "math"), "e4m3": (FP8, CUDNN_FP8),
          BACKWARD: ("FlashAttention-2", contenders.FLASH_ATTENTION_3, backward.FLASH_ATTENTION_3_DETERMINISTIC,
                     "cuDNN")}
 # What the others are compared with at the end: the fastest of each group.
@@ -327,12 +330,16 @@ def find_peer(name, kind, needed):
     if name == CUDNN_FP8:
         return find_cudnn_fp8(needed)
     try:
+        if name == contenders.CUTLASS:
+            return [contenders.cutlass_fmha(contenders.load_cutlass_fmha(CUTLASS_FMHA))]
         library = contenders.load_flash_attention_3(FLASH_ATTENTION_3)
         if kind == BACKWARD:
             return [backward.flash_attention_3(library, name == backward.FLASH_ATTENTION_3_DETERMINISTIC)]
         return [contenders.flash_attention_3(library, kind)]
     except (OSError, AttributeError):
-        missing = f"{name} is not there; `make flash-attention-3` builds {os.path.relpath(FLASH_ATTENTION_3)}"
+        target, path = ("cutlass-fmha", CUTLASS_FMHA) if name == contenders.CUTLASS else (
+            "flash-attention-3", FLASH_ATTENTION_3)
+        missing = f"{name} is not there; `make {target}` builds {os.path.relpath(path)}"
         if needed:
             fail(3, missing)
         print(f"peers.py: {missing}", file=sys.stderr)

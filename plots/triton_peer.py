@@ -2,13 +2,12 @@
 problem the fastest of a few tile sizes takes part."""
 import math
 
-from contenders import Contender, Refused, new_output
+from contenders import Contender, Refused, fastest_of, new_output
 
 TRITON = "Triton"
 # Rows and keys of a tile, warps, and key tiles in flight.
 TILES = (128, 128, 8, 2), (128, 64, 8, 3), (128, 64, 4, 3)
 LARGEST_ROWS = max(rows for rows, *_ in TILES)
-TRIES = 3
 
 
 def launch_of(problem, output, tile):
@@ -33,25 +32,6 @@ def launch_of(problem, output, tile):
     return call
 
 
-def seconds_of(call):
-    """The time of a call that has been compiled, or None if Triton refuses these tiles."""
-    import torch
-
-    try:
-        call()
-    except Exception:  # pylint: disable=broad-except  # too much shared memory, or a kernel that its compiler fails at
-        return None
-    times = []
-    for _ in range(TRIES):
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop))
-    return min(times)
-
-
 def triton_peer():
     def prepare(problem):
         if problem.q.shape[2] % LARGEST_ROWS:
@@ -61,11 +41,7 @@ def triton_peer():
         except ImportError as error:
             raise Refused("PyTorch's Triton is not there") from error
         output = new_output(problem)
-        timed = [(seconds_of(call), call) for call in (launch_of(problem, output, tile) for tile in TILES)]
-        timed = [pair for pair in timed if pair[0] is not None]
-        if not timed:
-            raise Refused("Triton compiles none of its tile sizes")
-        return min(timed, key=lambda pair: pair[0])[1]
+        return fastest_of([launch_of(problem, output, tile) for tile in TILES], "Triton compiles none of its tile sizes")
 
     return Contender(TRITON, prepare, triton_version)
 

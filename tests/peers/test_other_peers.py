@@ -210,34 +210,62 @@ class Groups(unittest.TestCase):
         self.assertTrue(peers.columns(peers.parse_options(["--points=128/full/512"])).endswith(",version"))
 
 
-class Triton(unittest.TestCase):
+class SeveralKernels(unittest.TestCase):
+    """Contenders that take part with the fastest of their kernels."""
+
+    def setUp(self):
+        self.times, self.ran = {}, []
+        patch = mock.patch.object(contenders, "milliseconds_of", lambda call: self.times.get(call()))
+        patch.start()
+        self.addCleanup(patch.stop)
+
     def prepare(self, times, seqlen=512):
-        """The call that prepare returns, where the tiles take so many seconds; None: Triton refuses them."""
-        times = dict(zip(triton_peer.TILES, times))
+        """What the call of Triton's contender returns, where the tiles take so long; None: Triton refuses them."""
+        self.times = dict(zip(triton_peer.TILES, times))
         made_up = types.SimpleNamespace(q=MadeUpTensor("q", (2, 8, seqlen, 64)))
-        with mock.patch.object(triton_peer, "launch_of", lambda problem, output, tile: tile), \
-                mock.patch.object(triton_peer, "seconds_of", times.get), \
+        with mock.patch.object(triton_peer, "launch_of", lambda problem, output, tile: lambda: tile), \
                 mock.patch.object(triton_peer, "new_output", lambda problem: None), \
                 mock.patch.dict(sys.modules, triton=types.SimpleNamespace(__version__="3")):
-            return triton_peer.triton_peer().prepare(made_up)
+            return triton_peer.triton_peer().prepare(made_up)()
 
-    def test_the_fastest_tiles(self):
+    def test_triton_has_its_fastest_tiles(self):
         self.assertEqual(self.prepare((3, 1, 2)), triton_peer.TILES[1])
         self.assertEqual(self.prepare((None, None, 2)), triton_peer.TILES[2])
 
-    def test_what_it_refuses(self):
+    def test_what_triton_refuses(self):
         with self.assertRaisesRegex(contenders.Refused, "takes multiples of 128 rows"):
             self.prepare((1, 1, 1), seqlen=520)
         with self.assertRaisesRegex(contenders.Refused, "compiles none of its tile sizes"):
             self.prepare((None, None, None))
 
-    def test_tiles_that_do_not_compile(self):
-        with mock.patch.dict(sys.modules, torch=TORCH):
-            self.assertIsNone(triton_peer.seconds_of(mock.Mock(side_effect=RuntimeError("too much shared memory"))))
-
     def test_rows_are_whole_tiles(self):
         for rows, keys, *_ in triton_peer.TILES:
             self.assertEqual((triton_peer.LARGEST_ROWS % rows, rows % keys), (0, 0))
+
+    def test_cutlass(self):
+        made_up = types.SimpleNamespace(**{name: MadeUpTensor(name) for name in "qkv"}, causal=True, scales=())
+        library = types.SimpleNamespace(cutlass_fmha=lambda *arguments: self.ran.append(arguments),
+                                        cutlass_fmha_version=lambda: b"1")
+        torch = types.SimpleNamespace(empty=lambda shape, dtype, device: MadeUpTensor("lse", shape), float32="fp32")
+        with mock.patch.dict(sys.modules, torch=torch), \
+                mock.patch.object(contenders, "current_stream", lambda: 40), \
+                mock.patch.object(contenders, "new_output", lambda problem: MadeUpTensor("output")), \
+                mock.patch.object(MadeUpTensor, "data_ptr", lambda tensor: tensor.name, create=True), \
+                mock.patch.object(contenders, "milliseconds_of", lambda call: (call(), -len(self.ran))[1]):
+            call = contenders.cutlass_fmha(library).prepare(made_up)
+        self.ran.clear()
+        self.assertEqual(call().name, "output")
+        self.assertEqual(self.ran, [(1, 2, 8, 512, 64, 1, "q", "k", "v", "output", "lse", 40)])
+
+    def test_cutlass_refuses(self):
+        with self.assertRaisesRegex(contenders.Refused, "^nothing runs$"):
+            contenders.fastest_of([lambda: 1, lambda: 2], "nothing runs")
+
+
+class Times(unittest.TestCase):
+    def test_a_call_that_fails_has_none(self):
+        with mock.patch.dict(sys.modules, torch=TORCH):
+            self.assertIsNone(contenders.milliseconds_of(mock.Mock(side_effect=RuntimeError("too much shared memory"))))
 
 
 if __name__ == "__main__":

@@ -25,12 +25,9 @@ $(FA3)/checkouts:
 	@[ -f "$(FLASH_ATTENTION)/hopper/flash.h" ] && [ -f "$(CUTLASS)/include/cute/tensor.hpp" ] || { \
 	  echo 'flash-attention-3: FLASH_ATTENTION=FOLDER and CUTLASS=FOLDER name checkouts of the two' >&2; exit 2; }
 
-# The commit of the checkout $1, with a + where its folder $2 differs; "unknown" where git does not know it.
-fa3_commit = $(shell cd "$1" && commit=$$(git rev-parse --short=12 HEAD 2>/dev/null) && \
-  { git diff --quiet HEAD -- $2 || commit=$$commit+; } && echo $$commit || echo unknown)
 ifneq ($(FLASH_ATTENTION),)
-FA3_COMMITS := -DFLASH_ATTENTION_COMMIT='"$(call fa3_commit,$(FLASH_ATTENTION),hopper)"' \
-  -DCUTLASS_COMMIT='"$(call fa3_commit,$(CUTLASS),include)"'
+FA3_COMMITS := -DFLASH_ATTENTION_COMMIT='"$(call checkout_commit,$(FLASH_ATTENTION),hopper)"' \
+  -DCUTLASS_COMMIT='"$(call checkout_commit,$(CUTLASS),include)"'
 $(eval $(call remember,$(FA3)/flags,$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS)))
 endif
 .PHONY: $(FA3)/checkouts
