@@ -29,7 +29,7 @@ help: ## prints this list
 	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens'
 	@echo '  make grade-NN          judges all tasks of stage NN as they are; exit code 0 if they pass'
 	@echo '  make quiz-NN           asks the questions of quiz NN; make quiz lists them; ANSWERS="48 96 b" answers at once'
-	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast or window; then builds and judges it'
+	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast, window, decode; then builds and judges it'
 	@echo '  make case-NN           a program that a user reports to be wrong: mend it; make case lists them; SOLUTION=1 shows our repair'
 	@echo '  make diff-NN           shows what is new in its kernel compared with the stage below'
 	@echo '  make ptx-NN            shows its PTX, and make sass-NN its machine code, each with the source lines between'

@@ -83,10 +83,10 @@ class Emulator:
         """tensors: those of the call by name. Each goes to the emulator and back: those that are read come as they went."""
         memory = {name: self.upload(tensor) for name, tensor in tensors.items()}
         for name, (address, _) in memory.items():
-            if name == "lse":
-                call.lse = address.value
-            else:
+            if isinstance(getattr(call, name), hopper_ladder.Tensor):
                 getattr(call, name).data = address.value
+            else:
+                setattr(call, name, address.value)
         code = function(call)
         self.check("cuCtxSynchronize")
         for name, (address, size) in memory.items():
@@ -114,10 +114,13 @@ class Library:
         self.forward_stage = forward or newest(stage for stage in stages if stage.lse)
         self.backward_stage = backward or newest(stage for stage in stages if stage.backward)
 
-    def run(self, function, stage, **tensors):
-        call = hopper_ladder.call(causal=True, stage=stage, **tensors)
+    def run_call(self, function, call, tensors):
+        """tensors: those of the call, by name."""
         if self.device.run(function, call, tensors):
             raise Missing(self.library.hl_error().decode())
+
+    def run(self, function, stage, **tensors):
+        self.run_call(function, hopper_ladder.call(causal=True, stage=stage, **tensors), tensors)
 
     def forward(self, q, k, v):
         """O and the log-sum-exp."""
@@ -237,9 +240,8 @@ def new_model(size, seed, device):
     return Model(size).to(device)
 
 
-def train(text, size, steps, seed, device, attention):
+def fit(model, text, size, steps, seed, device, attention):
     """The loss of each step."""
-    model = new_model(size, seed, device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scaler = torch.amp.GradScaler(device, init_scale=SCALE)
     losses = []
@@ -251,6 +253,10 @@ def train(text, size, steps, seed, device, attention):
         scaler.update()
         losses.append(loss.detach())
     return torch.stack(losses).tolist()
+
+
+def train(text, size, steps, seed, device, attention):
+    return fit(new_model(size, seed, device), text, size, steps, seed, device, attention)
 
 
 def gradients(text, size, seed, device, attention):

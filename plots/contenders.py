@@ -74,6 +74,8 @@ def reads_f16(number, dtype):
 
 def does(stage, kind):
     """Whether a stage does problems of a kind: f16, e4m3 or backward."""
+    if stage.decode:
+        return kind == "decode"
     if stage.backward:
         return kind == "backward"
     is_f16 = stage.type == hopper_ladder.F16

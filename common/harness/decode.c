@@ -38,7 +38,7 @@ static double gigabytes_per_second(const DecodeRun *run, const Timing *timing) {
 // As many bytes of K, and of V, for kernels that only read.
 static uint64_t bytes_of_each(const DecodeRun *run) { return (uint64_t)(cache_bytes(run) / 2); }
 
-// Kernels that read K and V and compute nothing (stages/13-decode/read.h), for what the machine can do in the same run.
+// Kernels that read K and V and compute nothing (common/harness/read.h), for what the machine can do in the same run.
 // Which one is faster depends on the size.
 static bool launch_loads(Device *device, void *context) {
   const DecodeRun *run = context;

@@ -155,6 +155,8 @@ static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index == OPTION_SPLITS && !stage->splits)
     return stage->ragged ? "shares all keys out" : "has one block for each head's keys";
   if (of_ragged && !stage->ragged) return "has sequences of one length";
+  if (index == OPTION_BLOCKS && stage->splits) return "shares out the keys of each head";
+  if (index == OPTION_HEAD_DIM && stage->head_dim) return "has one head dimension";
   if (index == OPTION_QUERIES && !stage->queries) return "has one query a sequence";
   if (stage->decode && (index == OPTION_SEQLEN || index == OPTION_CAUSAL))
     return stage->queries ? "decodes" : "has one query a sequence";
@@ -390,7 +392,9 @@ DecodeShape options_decode_shape(const Options *options, const Stage *stage) {
       .heads = (int)options->heads,
       .kv_heads = (int)options->kv_heads,
       .keys = (int)options->keys,
-      .head_dim = options->head_dim ? 128 : 64,
+      .head_dim = stage->head_dim     ? stage->head_dim
+                  : options->head_dim ? 128
+                                      : 64,
   };
 }
 

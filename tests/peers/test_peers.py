@@ -226,23 +226,35 @@ class MadeUpTensor:
         return (98304, 32768, 64, 1)
 
 
+def field_names(structure):
+    return [name for each in reversed(structure.__mro__) for name, _ in vars(each).get("_fields_", ())]
+
+
 class Structures(unittest.TestCase):
     """Those of hopper_ladder.py are those of hopper_ladder.h."""
 
     def test_offsets(self):
-        names = [name for name, _ in hopper_ladder.Call._fields_]
-        lines = [f'printf("%zu ", offsetof(HlCall, {name}));' for name in names]
-        sizes = [f'printf("%zu ", sizeof({name}));' for name in ("HlCall", "HlTensor", "HlScale", "HlStage")]
+        structures = {"HlCall": hopper_ladder.Call, "HlDecode": hopper_ladder.Decode, "HlTensor": hopper_ladder.Tensor,
+                      "HlScale": hopper_ladder.Scale, "HlStage": hopper_ladder.Stage}
+        fields = [(name, field) for name in structures for field in field_names(structures[name])]
+        lines = [f'printf("%zu ", offsetof({name}, {field}));' for name, field in fields]
+        sizes = [f'printf("%zu ", sizeof({name}));' for name in structures]
         program = ("#include <stddef.h>\n#include <stdio.h>\n#include \"common/library/hopper_ladder.h\"\n"
                    f"int main(void) {{ {''.join(lines + sizes)} }}")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "offsets")
             subprocess.run(["cc", "-xc", f"-I.", "-", "-o", path], input=program, text=True, check=True)
             printed = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
-        ours = [getattr(hopper_ladder.Call, name).offset for name in names]
-        ours += [ctypes.sizeof(each) for each in (hopper_ladder.Call, hopper_ladder.Tensor, hopper_ladder.Scale,
-                                                  hopper_ladder.Stage)]
+        ours = [getattr(structures[name], field).offset for name, field in fields]
+        ours += [ctypes.sizeof(each) for each in structures.values()]
         self.assertEqual(list(map(int, printed)), ours)
+
+    def test_a_stage_of_a_library_without_decode(self):
+        """Of an earlier build, whose HlStage is shorter."""
+        earlier = hopper_ladder.EarlierStage(number=b"10", lse=1)
+        library = types.SimpleNamespace(hl_stage_count=lambda: 1, hl_stage=lambda index: ctypes.pointer(earlier))
+        stage = hopper_ladder.stages(library)[0]
+        self.assertEqual((stage.number, stage.lse, stage.decode, stage.queries), (b"10", 1, 0, 0))
 
     def test_a_tensor_with_gaps_in_its_rows(self):
         view = MadeUpTensor(10)
