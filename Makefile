@@ -100,11 +100,12 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) $(LADDER_PTX) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
+peers: $(LADDER) $(BUILD)/libdecode.so $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 windows: $(BUILD)/libwindow.so ## on the GPU: times stage 21 interleaved with other attention with windows; OPTIONS go to plots/windows.py
 	@python3 plots/windows.py --record $(OPTIONS)
-flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
+flash-attention-3: build/libflash_attention_3.so build/libflash_attention_3_decode.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
+cutlass-fmha: build/libcutlass_fmha.so ## builds CUTLASS's example 88 for peers; CUTLASS names a checkout
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
 install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
 run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS
@@ -126,6 +127,6 @@ deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Cri
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
 .PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-order \
   test-mathematics mathematics record-golden record-rules record-mathematics bench library install run \
-  peers windows flash-attention-3 bench-emulator counters plot format clean deps
+  peers windows flash-attention-3 cutlass-fmha bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -29,3 +29,5 @@ Test(explain, python, .timeout = 60) { run_python("test_explain.py"); }
 Test(cases, python, .timeout = 600) { run_python("test_cases.py"); }
 Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
 Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }
+Test(peers, decode, .timeout = 120) { run_python("peers/test_decode_peers.py"); }
+Test(peers, others, .timeout = 60) { run_python("peers/test_other_peers.py"); }
