@@ -66,8 +66,9 @@ def main():
         name = tutorial.get("name", tutorial["file"])
         if sys.argv[2:] and not any(wanted in name for wanted in sys.argv[2:]):
             continue
-        copy = os.path.join(FOLDER, "edited", os.path.dirname(tutorial["file"]))
-        shutil.copytree(os.path.join(sources, os.path.dirname(tutorial["file"])), copy, dirs_exist_ok=True)
+        copy = os.path.join(FOLDER, "edited", re.sub(r"\W+", "-", name))
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(os.path.join(sources, os.path.dirname(tutorial["file"])), copy)
         edit(copy, [os.path.basename(tutorial["file"])], tutorial["edits"])
         begin = time.time()
         wrong = judge(os.path.abspath(sys.argv[1]), tutorial, copy)
