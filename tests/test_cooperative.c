@@ -323,8 +323,8 @@ Test(cooperative, a_fence_hands_on_what_was_learnt_before_it) {
     for (int asks = 0; asks < 2; asks++) {
       Machine machine = start(ways[w]);
       uint64_t data = numbers(&machine, 2, 0), flags = numbers(&machine, 3, 0), out = numbers(&machine, 1, 0);
-      EmulatorStatus status = LAUNCH(&machine, "hand_on_one_of_two", ((Shape){.grid = 3, .block = 64}), data, flags, out,
-                                     (uint64_t)asks);
+      EmulatorStatus status =
+          LAUNCH(&machine, "hand_on_one_of_two", ((Shape){.grid = 3, .block = 64}), data, flags, out, (uint64_t)asks);
       (asks ? expect_clean : expect_global_race)(&machine, status, "hand_on_one_of_two", ways[w]);
       cr_expect_eq(result(&machine, out, 0), 81);
       emulator_close(machine.emulator);
