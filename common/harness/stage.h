@@ -102,11 +102,12 @@ typedef struct Decode {
   float scale;              // of the scores; 1 / sqrt(head_dim), if nobody wants another
   DeviceTensor q, k, v, o;  // Q and O have `queries` rows a head
   // Stages with `ragged`. lengths: int32, [batch], the keys of each sequence, 0 to shape.keys; 0: all have shape.keys.
-  // block_table: int32, [batch][shape.keys / shape.page, rounded up]: key j of a sequence is row j % page of page
-  // block_table[j / page]. K and V are [pages][kv_heads][page][head_dim] then, with strides from page to page in the
-  // place of those from batch to batch. 0: the cache is not in pages. Where a query sees no key, its O is 0.
+  // block_table: int32, [batch][table_row]: key j of a sequence is row j % page of page block_table[j / page]. K and V
+  // are [pages][kv_heads][page][head_dim] then, with strides from page to page in the place of those from batch to
+  // batch. 0: the cache is not in pages. table_row 0: shape.keys / page, rounded up.
+  // Where a query sees no key, its O is 0.
   DeviceAddress lengths, block_table;
-  int pages;
+  int table_row, pages;
   // An e4m3 cache: arrays of floats. Element (b * kv_heads + h) * scale_stride is the scale of K (V) in key head h of
   // sequence b. scale_stride is 0 (one scale for the tensor) or 1.
   DeviceAddress k_scale, v_scale;
