@@ -33,8 +33,8 @@ def without_atomics(program, options):
 
 
 def rows_of_first_tiles(program, number, options):
-    """Which rows of O are missing if each block computes its first tile alone, and block b begins with tile `number` + b.
-    It shows which tiles have these numbers. For kernels whose blocks take further tiles from a counter."""
+    """Which rows of O are missing if each block computes its first tile alone, and block b begins with tile `number` +
+    b. It shows which tiles have these numbers. For kernels whose blocks take further tiles from a counter."""
     def alter(text):
         text = re.sub(r"mov\.u32\s+(%r\d+), %ctaid\.x;", rf"mov.u32 \1, %ctaid.x; add.u32 \1, \1, {number};", text)
         return re.sub(r"atom\.global\.inc\.u32\s+(%r\d+), [^;]*;", r"mov.u32 \1, 0x20000000;", text)
