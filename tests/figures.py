@@ -188,7 +188,7 @@ def printed_blocks(text):
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
 CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", "keys = ": "keys", "B = ": "batch",
               "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups", "window = ": "window",
-              "queries = ": "queries", "page = ": "page"}
+              "queries = ": "queries", "page = ": "page", "blocks = ": "splits"}
 QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz",
               "% of the read rate": "percent_of_read", "read GB/s": "read_gb_per_s", "GB/s": "gb_per_s", "ms": "median_ms"}
 # A recording of the machine has one value a row, and its spread; a row is found by what was measured, and in which unit.
