@@ -88,7 +88,7 @@ def ratio(stage, others, path=PEERS, column="tflops", **where):
     others = others if isinstance(others, tuple) else (others,)
     where = {"mode": "cold", **where}
     name = "kernel" if path == TUNING else "stage"
-    keys = ("run", "input", "batch", "heads", "seqlen", "head_dim", "causal")
+    keys = ("run", "input", "batch", "heads", "seqlen", "head_dim", "causal", "kv_heads", "keys", "queries", "page", "lengths")
     speeds = {}
     for row in recording(path):
         if row[name] in (stage, *others) and matches(row, where):
@@ -186,9 +186,9 @@ def printed_blocks(text):
 
 
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
-CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", "keys = ": "keys", "B = ": "batch",
+CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", r"(?<!of )keys = ": "keys", "B = ": "batch",
               "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups", "window = ": "window",
-              "queries = ": "queries", "page = ": "page"}
+              r"(?<!of )queries = ": "queries", "pages of ": "page"}
 QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz",
               "% of the read rate": "percent_of_read", "read GB/s": "read_gb_per_s", "GB/s": "gb_per_s", "ms": "median_ms"}
 # A recording of the machine has one value a row, and its spread; a row is found by what was measured, and in which unit.
@@ -198,10 +198,11 @@ WORDS = ("what it holds", "seen by", "met in")  # columns of a table that no rec
 
 def is_usual(row, headings):
     """Whether a decode problem is as usual in what its headings do not say."""
-    said = {"queries": "queries = " in headings, "page": "page = " in headings}
-    lengths = "ragged" if "ragged" in headings.replace("13d ragged", "").replace("13d-ragged", "") else "full"
-    return (row.get("lengths", lengths) == lengths and
-            all(said[column] or row.get(column, usual) == usual for column, usual in (("queries", "1"), ("page", "0"))))
+    usual = {"lengths": "ragged" if "ragged lengths" in headings else "full"}
+    for column, words in ("queries", r"(?<!of )queries = "), ("page", "pages of "):
+        if not re.search(words, headings):
+            usual[column] = "1" if column == "queries" else "0"
+    return all(row.get(column, value) == value for column, value in usual.items())
 
 
 def agrees(row, headings):
