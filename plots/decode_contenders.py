@@ -70,18 +70,20 @@ def load_readers(path):
     """OSError where it cannot be loaded, AttributeError where it is another library."""
     library = ctypes.CDLL(os.path.abspath(path))
     library.read_cache.restype = ctypes.c_char_p
-    library.read_cache.argtypes = 2 * [ctypes.c_void_p] + [ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+    address = ctypes.c_void_p
+    library.read_cache.argtypes = [address, address, ctypes.c_size_t, address, ctypes.c_int, address]
     return library
 
 
 def reads(library, problem, cache_name, copies):
     """A call that reads the bytes of the problem's keys and values, and computes nothing. They are the first ones of
     the two tensors."""
-    cache, output, stream = getattr(problem, cache_name), new_decode_output(problem), current_stream()
+    cache, output = getattr(problem, cache_name), new_decode_output(problem)
     size = ELEMENT_SIZES[cache_name] * problem.point.used_elements()
+    arguments = cache.k.data_ptr(), cache.v.data_ptr(), size, output.data_ptr(), int(copies), current_stream()
 
     def run():
-        failure = library.read_cache(cache.k.data_ptr(), cache.v.data_ptr(), size, output.data_ptr(), int(copies), stream)
+        failure = library.read_cache(*arguments)
         if failure:
             raise Refused(failure.decode())
         return output
@@ -179,8 +181,8 @@ FLASHINFER_PAGE = 16  # FlashInfer shares out pages among blocks, so a sequence 
 
 
 def in_pages(problem, cache):
-    """K, V and the pages of each sequence: those of the problem, or a view of a cache without pages as one in pages. The
-    pages of a key head lie one after the other there, and its neighbour's begin `keys` rows further on."""
+    """K, V and the pages of each sequence: those of the problem, or a view of a cache without pages as one in pages.
+    The pages of a key head lie one after the other there, and its neighbour's begin `keys` rows further on."""
     point, tensors = problem.point, (cache.k, cache.v)
     if point.page:
         return tensors, problem.block_table.tolist()

@@ -305,7 +305,8 @@ def decode_row(contender, device, point, runs, read, error):
 
 def print_point(point, found, runs, read, out):
     """A line for each contender: how fast it was, and how steadily."""
-    shown = ", ".join(f"{cache} {gigabytes_per_second(point, cache, each.median()):.0f}" for cache, each in read.items())
+    rates = {cache: gigabytes_per_second(point, cache, each.median()) for cache, each in read.items()}
+    shown = ", ".join(f"{cache} {rate:.0f}" for cache, rate in rates.items())
     print(f"{point}: {point.cache_bytes() / 1e6:.4g} MB in bf16; read GB/s: {shown}", file=out)
     for contender in found:
         if contender.name in runs:

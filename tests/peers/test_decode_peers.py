@@ -73,7 +73,8 @@ class Options(unittest.TestCase):
         self.expect(["--peers=cuDNN"], 3, "has no PyTorch")
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as printed:
             decode_peers.open_readers("/no/such.so")
-        self.assertEqual(printed.getvalue(), "peers.py: /no/such.so cannot be loaded; `make build/libread.so` builds it\n")
+        self.assertEqual(printed.getvalue(),
+                         "peers.py: /no/such.so cannot be loaded; `make build/libread.so` builds it\n")
         with mock.patch.object(decode_peers, "FLASH_ATTENTION_3_DECODE", os.path.join(peers.ROOT, "no", "such.so")):
             printed = io.StringIO()
             with contextlib.redirect_stderr(printed):
@@ -133,7 +134,8 @@ class MadeUpTensor:
 def made_up_problem(point=DecodePoint(2, 8, 2, 64, 96), lengths=None, table=None):
     return decode_problem.DecodeProblem(
         point, MadeUpTensor(10), decode_problem.Cache(MadeUpTensor(11), MadeUpTensor(12)),
-        decode_problem.Cache(MadeUpTensor(13), MadeUpTensor(14), (MadeUpTensor(15), MadeUpTensor(16))), lengths, table, 7)
+        decode_problem.Cache(MadeUpTensor(13), MadeUpTensor(14), (MadeUpTensor(15), MadeUpTensor(16))), lengths, table,
+        7)
 
 
 class Structures(unittest.TestCase):
@@ -187,7 +189,8 @@ class Calls(unittest.TestCase):
                                hopper_ladder.Decode()):
             for kind, addresses in (hopper_ladder.BF16, (10, 11, 12)), (hopper_ladder.E4M3, (10, 13, 14)):
                 flags = []
-                library = types.SimpleNamespace(hl_attention_decode=lambda call: flags.append((call.flags, call.stream)))
+                library = types.SimpleNamespace(
+                    hl_attention_decode=lambda call, flags=flags: flags.append((call.flags, call.stream)))
                 contender = decode_contenders.decode_stage(library, self.stage(kind))
                 self.assertEqual((contender.name, contender.cache), ("13x-name", decode_contenders.CACHES[kind]))
                 self.assertEqual(contender.prepare(made_up_problem(lengths=50, table=60))().address, 20)
@@ -221,7 +224,8 @@ class Calls(unittest.TestCase):
         contender.prepare(made_up_problem(DecodePoint(2, 8, 2, 64, 96, page=16), table=MadeUpTensor(60)))()
         call = self.seen.pop()
         self.assertEqual([call[name] for name in ("q", "k", "v", "o", "lengths", "block_table", "workspace", "stream",
-                                                  "page", "pages", "keys")], [10, 11, 12, 20, None, 60, 30, 40, 16, 7, 96])
+                                                  "page", "pages", "keys")],
+                         [10, 11, 12, 20, None, 60, 30, 40, 16, 7, 96])
         library.flash_attention_3_decode = lambda call: 7
         with self.assertRaisesRegex(contenders.Refused, "FlashAttention-3 returned 7"):
             contender.prepare(made_up_problem())()
@@ -282,7 +286,8 @@ class Recording(unittest.TestCase):
         first, second = self.rows()
         self.assertEqual([first[name] for name in decode_peers.POINT_COLUMNS], ["2", "8", "2", "64", "1600", "ragged",
                                                                                 "16", "4"])
-        numbers = [first[name] for name in ("median_ms", "min_ms", "max_ms", "repeats", "read_median_ms", "percent_of_read",
+        numbers = [first[name] for name in ("median_ms", "min_ms", "max_ms", "repeats", "read_median_ms",
+                                            "percent_of_read",
                                             "clock_mhz", "clock_min_mhz", "version", "relative_error")]
         self.assertEqual(numbers, ["3.000000", "2.000000", "4.000000", "3", "1.500000", "50.0", "1750", "1700", "",
                                    "0.250000"])
