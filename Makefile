@@ -18,7 +18,7 @@ INPUTS ?= 1048576
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
-include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk)
+include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk book.mk web.mk)
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## prints this list
@@ -51,6 +51,7 @@ explain: ## shows where a tile lies for TMA and wgmma; OPTIONS="--rows=128 --maj
 progress: ## shows which tasks are done, and which one is next
 	@python3 common/course/course.py progress
 
+book: ## makes build/book: all lessons and notes as static pages, with search; any host can serve them
 test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
@@ -66,6 +67,7 @@ test-cuda: root $(BUILD)/nvrtc ## builds the kernels with each CUDA 12, from pip
 	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
 test-course: root ## tests the course: each mistake shows what its lesson says; each task can be solved
 	@python3 tests/test_course.py && python3 tests/test_capstone.py
+test-book: ## tests the book: links, listings, HTML, contrast; and each lesson in Chromium, where there is one
 test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, and the tests under ASan, UBSan and TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test

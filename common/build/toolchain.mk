@@ -73,9 +73,9 @@ $Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
 endef
 
 # Each installs what is missing. Targets wait for a file in build/have, so that it is looked for once.
-.PHONY: nvcc criterion gnuplot nvdisasm
+.PHONY: nvcc criterion gnuplot nvdisasm emscripten
 DEPS = CC="$(CC)" sh common/build/deps.sh $1 $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
-nvcc criterion gnuplot:
+nvcc criterion gnuplot emscripten:
 	@$(call DEPS,$@)
 build/have/nvcc: | $(filter $(WHEEL),$(NVCC))
 build/have/%:

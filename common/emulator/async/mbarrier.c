@@ -257,7 +257,7 @@ static void perform_arrival(Cluster *cluster, AsyncOp *op) {
     if (!clock) continue;
     AsyncOp *copy = pending_operation(cluster, agent, clock);
     if (copy) async_finish(cluster, copy);
-    if (mbarrier && cluster->launch->hazards) clocks_add_agent(&cluster->check, &mbarrier->arrived, agent, clock);
+    if (mbarrier && cluster->launch->check.on) clocks_add_agent(&cluster->check, &mbarrier->arrived, agent, clock);
   }
   mbarrier_arrive_async(cluster, op, arrival->mbarrier, arrival->lanes);
 }

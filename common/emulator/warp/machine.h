@@ -240,7 +240,6 @@ struct Launch {
   size_t dynamic_shared;
   uint8_t *params;
   CheckLaunch check;
-  bool hazards;  // they are looked for
   // What a report says of an operation that somebody has not waited for; of the room of the operations.
   void (*advise_wait)(struct Advice *advice, const struct Unwaited *unwaited);
   _Atomic(const Inst *) noted_swizzle;  // the copy whose note on its swizzle stands for all: tensor_copy.c
