@@ -151,9 +151,9 @@ class Attempts(unittest.TestCase):
                          if "QUICK" not in os.environ or attempt.key.endswith("a") or attempt.all("Passes")]
 
     def test_get_the_verdict_that_they_deserve(self):
-        """A wrong one fails and hears why ("Says:"); a right but different one passes ("Passes:"). Only PTX is made, unless
-        ptxas is to refuse it. With QUICK these are the first wrong one of each task, and the right ones. Probes run where
-        the report alone does not say why."""
+        """A wrong one fails and hears why ("Says:"); a right but different one passes ("Passes:"). Only PTX is made,
+        unless ptxas is to refuse it. With QUICK these are the first wrong one of each task, and the right ones. Probes
+        run where the report alone does not say why."""
         def judged(pair):
             task, attempt = pair
             workshop = course.Workshop(f"attempt-{task.name}-{os.path.basename(attempt.path)}", task.stage)

@@ -22,7 +22,7 @@ STEPS = "--step-limit=20000000"
 
 class Goal(NamedTuple):
     """A counter, of which at most `limit` is allowed; or, with at_least, the least share of all warp instructions.
-    Without a counter it is what a score costs: a lane's instructions for each score that the larger problem has more."""
+    Without a counter: what a score costs, a lane's instructions for each score that the larger problem has more."""
     words: str
     counter: str
     limit: float
@@ -136,7 +136,8 @@ class Capstone:
 
     def in_my_words(self, text):
         """Paths of the workshop as those of the learner's files."""
-        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(f"stage-{STAGE.split('-', maxsplit=1)[0]}", self.name)
+        program = f"stage-{STAGE.split('-', maxsplit=1)[0]}"
+        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(program, self.name)
 
 
 def product(read, instructions, under_loads):
@@ -262,7 +263,8 @@ def command_grade(capstone, trouble):
 
 def command_solution(capstone, _):
     if not capstone.passed():
-        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; make capstone-{capstone.name} judges it")
+        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; "
+                    f"make capstone-{capstone.name} judges it")
     for path in sorted(glob.glob(f"stages/{capstone.stage}/*.h") + glob.glob(f"stages/{capstone.stage}/kernel.cu")):
         with open(path, encoding="utf-8") as file:
             print(f"---- {path}\n\n{file.read()}")

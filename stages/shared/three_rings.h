@@ -1,5 +1,5 @@
-// What a block of stages 07c to 08c has in shared memory, and which tiles it works on. The kernel includes tiles.h and the
-// PTX headers first.
+// What a block of stages 07c to 08c has in shared memory, and which tiles it works on. The kernel includes tiles.h and
+// the PTX headers first.
 #pragma once
 
 // A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
