@@ -220,7 +220,9 @@ static void execute_mbarrier_wait(Warp *warp, const Inst *inst, Mask mask) {
   if (complete && warp->waits_at != inst) warp_counts(warp, inst)->at_once++;
   warp->waits_at = complete ? NULL : inst;
   if (complete) return;
-  warp_counts(warp, inst)->failed_polls++;
+  InstCounts *counts = warp_counts(warp, inst);
+  counts->failed_polls++;
+  counts->failed_polls_under_load += warp_meanwhile(warp, warp->block->cluster) >> MEANWHILE_LOAD & 1;
   warp_idle(warp);
 }
 

@@ -74,6 +74,8 @@ static void load_postponed(Warp *warp, const Inst *inst, Mask mask, const uint64
 static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   uint64_t addresses[LANES];
+  mask &= guarded_lanes(warp, inst);
+  if (!mask) return;
   form_addresses(warp, &transfer->address, mask, addresses);
   for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);)
     if (place.at.region)
