@@ -96,16 +96,18 @@ static const OptionSpec specs[OPTION_COUNT] = {
         {"step-limit", "N",
          "emulator: stop a launch after N warp instructions (default: more than any stage needs; 0: no limit)",
          TYPE_NUMBER, FIELD(step_limit), 0, UINT64_MAX},
-    [OPTION_THREADS] = {"threads", "N",
-                        "emulator: CPU threads (default: one for each core); with 1, a run with a fault repeats exactly",
-                        TYPE_NUMBER, FIELD(threads), 1, 256},
+    [OPTION_THREADS] =
+        {"threads", "N",
+         "emulator: CPU threads (default: one for each core); with 1, a run with a fault repeats exactly", TYPE_NUMBER,
+         FIELD(threads), 1, 256},
     [OPTION_COUNTERS] = {"counters", NULL, "emulator: print the counters of each source line", TYPE_FLAG,
                          FIELD(counters), 0, 0},
     [OPTION_COUNTERS_CSV] = {"counters-csv", "FILE|-",
                              "emulator: append all counters to FILE as a row of CSV, or print the row", TYPE_TEXT,
                              FIELD(counters_csv), 0, 0},
     [OPTION_JSON] = {"json", "FILE|-",
-                     "emulator: write hazards and the counters of each line to FILE as JSON, or print them", TYPE_TEXT, FIELD(json), 0, 0},
+                     "emulator: write hazards and the counters of each line to FILE as JSON, or print them", TYPE_TEXT,
+                     FIELD(json), 0, 0},
     [OPTION_PTX] = {"ptx", "FILE", "emulator: run the PTX in FILE instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0,
                     0},
     [OPTION_HELP] = {"help", NULL, "print this text", TYPE_FLAG, FIELD(help), 0, 0},
@@ -306,9 +308,9 @@ bool options_given(const Options *options, OptionIndex index) { return options->
 // not count, because it asks for nothing.
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
-  static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
-                                         OPTION_STEP_LIMIT, OPTION_HAZARDS,  OPTION_STRICT,       OPTION_THREADS,
-                                         OPTION_JSON};
+  static const OptionIndex emulator[] = {OPTION_PTX,      OPTION_COUNTERS,   OPTION_COUNTERS_CSV,
+                                         OPTION_SCHEDULE, OPTION_STEP_LIMIT, OPTION_HAZARDS,
+                                         OPTION_STRICT,   OPTION_THREADS,    OPTION_JSON};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
   for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 9); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
