@@ -106,6 +106,7 @@ static CUresult load_image(CUmodule *result, const void *image) {
   if (!result || !image) return CUDA_ERROR_INVALID_VALUE;
   CUresult status = texts_of(image, &texts);
   if (status != CUDA_SUCCESS) return status;
+  add_grid_barrier(&texts);
   CUmodule module = calloc(1, sizeof *module);
   for (int i = 0; i < texts.count; i++) {
     shorten_paths((char *)texts.items[i].ptx);
