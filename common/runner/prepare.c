@@ -43,7 +43,11 @@ static bool prepare_caches(const char *run) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%s/" CACHES, run);
   if (mkdir(folder, 0700)) return false;
-  for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) set_path(caches[i].variable, folder, caches[i].name);
+  for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
+    set_path(caches[i].variable, folder, caches[i].name);
+    // PyCUDA makes no folder that it is told of.
+    if (!strcmp(caches[i].name, "pycuda") && mkdir(getenv(caches[i].variable), 0700)) return false;
+  }
   // PyTorch cuts its tensors from large blocks. An access past a tensor would stay inside the block, and be missed.
   setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
   setenv("LRU", "0", 1);  // tinygrad: memory that is freed is given back

@@ -111,7 +111,7 @@ extern "C" __global__ void wrong_parity(const float *in, float *out) {
 // The parity of a bool that was extended with its sign, as Triton has it: -1 is taken for 1.
 // launch minus_one: grid 1 block 64 args float[128] float[64]=zero
 extern "C" __global__ void minus_one(const float *in, float *out) {
-  __shared__ alignas(16) float tile[THREADS];
+  __shared__ alignas(16) float tiles[2][THREADS];
   __shared__ uint64_t full;
   int t = threadIdx.x;
   float sum = 0;
@@ -119,14 +119,14 @@ extern "C" __global__ void minus_one(const float *in, float *out) {
   for (int k = 0; k < 2; k++) {
     if (t == 0) {
       mbarrier_arrive_expect(&full, BYTES);
-      bulk_load(tile, in + 64 * k, BYTES, &full);
+      bulk_load(tiles[k], in + 64 * k, BYTES, &full);
     }
 #ifdef REPAIRED
     mbarrier_wait(&full, k);
 #else
     mbarrier_wait(&full, -k);                    // HAZARD(minus_one): formal mbarrier misuse
 #endif
-    sum += tile[63 - t];
+    sum += tiles[k][63 - t];
     __syncthreads();
   }
   out[t] = sum;

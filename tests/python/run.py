@@ -48,7 +48,7 @@ def run(python, program, *arguments, **variables):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     return result.returncode, result.stdout

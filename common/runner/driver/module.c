@@ -473,6 +473,12 @@ API(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice devi
   return cuFuncSetCacheConfig((CUfunction)(void *)kernel, config);
 }
 
+// For cuLaunchGrid, which is missing. PyCUDA sets the shape, and then launches as everyone does.
+API(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z)) {
+  ENTER();
+  return !function || x < 1 || y < 1 || z < 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 API(cuFuncSetSharedMemConfig, (CUfunction function, CUsharedconfig config)) {
   ENTER();
   (void)function, (void)config;
