@@ -23,6 +23,7 @@ PACKAGES = {
     "tinygrad": "tinygrad",
     "pycuda": "pycuda",
     "tilelang": "tilelang",
+    "cute": "cutlass",
 }
 # tinygrad writes CUDA C, or PTX.
 VARIANTS = {"tinygrad": [{"DEV": "CUDA"}, {"DEV": "CUDA:PTX"}]}
