@@ -80,8 +80,10 @@ test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's f
 	@for p in $(MATHEMATICS_PROGRAMS); do echo "$$p" && $(HOPPER_RUN) --hazards=off $$p check tests/mathematics $(INPUTS) || exit 1; done
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
-test-python: $(HOPPER_RUN) build/python/packages ## runs kernels in Triton, Gluon, numba and cuda.core; gets their packages, 3 GB; TORCH=no: without PyTorch, 0.3 GB
+test-python: $(HOPPER_RUN) build/python/packages ## runs kernels in seven of Python's languages; gets their packages, 6 GB; TORCH=no: without PyTorch, 0.7 GB; PYCUDA=yes: compiles PyCUDA
 	@python3 tests/python/run.py build/python/bin/python
+test-tutorials: $(HOPPER_RUN) build/python/packages ## fetches Triton's and Gluon's tutorials, and runs them on the emulator
+	@python3 tests/python/tutorials.py build/python/bin/python
 test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: minutes
 	@python3 tests/suites/run.py
 test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
@@ -127,7 +129,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-order \
+.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-tutorials test-order \
   test-mathematics mathematics record-golden record-rules record-mathematics bench library install run \
   peers windows flash-attention-3 cutlass-fmha bench-emulator counters plot format clean deps
 .SECONDARY:
