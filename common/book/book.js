@@ -1,4 +1,4 @@
-// What a page of the book does: the theme, the contents on a phone, search, terms that unfold, lines named by the address.
+// What a page of the book does: the theme, the contents on a phone, search, terms that unfold, lines that are named.
 "use strict";
 
 const root = document.body.dataset.root;
@@ -96,8 +96,10 @@ async function showFound() {
     if (question != byId("search").value.trim()) return;
     const links = found.slice(0, 12).map(([address, page, title]) =>
       element("a", {href: root + address}, title, element("small", {textContent: page == title ? address : page})));
-    box.replaceChildren(...links, element("p", {textContent: !found.length ? `No page has all of these words: ${question}` :
-      found.length > links.length ? `and ${found.length - links.length} more; another word makes them fewer` : ""}));
+    const left = found.length - links.length;
+    const remark = left ? `and ${left} more; another word makes them fewer` : "";
+    const nothing = `No page has all of these words: ${question}`;
+    box.replaceChildren(...links, element("p", {textContent: found.length ? remark : nothing}));
   } catch (error) {
     index = undefined;
     box.replaceChildren(element("p", {textContent: "The search needs a server; python3 -m http.server is one."}));
@@ -139,7 +141,8 @@ function unfold(link) {
     return;
   }
   const meaning = byId("term-" + link.dataset.term);
-  link.definition = element("aside", {className: "definition"}, ...[...meaning.childNodes].map(node => node.cloneNode(true)));
+  link.definition = element("aside", {className: "definition"});
+  link.definition.append(...[...meaning.childNodes].map(node => node.cloneNode(true)));
   link.definition.setAttribute("aria-label", meaning.querySelector("dfn").textContent);
   const item = link.closest("li, dd"), block = link.closest(".wide, p, h2, h3, blockquote");
   item && !(block && item.contains(block)) ? item.append(link.definition) : block.after(link.definition);
@@ -158,7 +161,7 @@ for (const link of document.querySelectorAll("a.term")) {
 // ---- what is too wide can be scrolled with the keyboard ----
 
 function markWide() {
-  for (const box of document.querySelectorAll("pre, .wide, p:has(> .picture)")) {
+  for (const box of document.querySelectorAll("article :is(pre, .wide, p:has(> .picture))")) {
     box.scrollWidth > box.clientWidth ? box.tabIndex = 0 : box.removeAttribute("tabindex");
   }
 }

@@ -22,6 +22,7 @@ class Broken(Exception):
 
 @functools.cache
 def read(path):
+    """The text of a file."""
     with open(path, encoding="utf-8") as file:
         return file.read()
 
@@ -53,7 +54,7 @@ def address(path):
     """The address of the page about a file or a folder, from the book's root."""
     if os.path.isdir(path):
         readme = posixpath.join(path, "README.md")
-        return posixpath.join("" if path == "." else path, "index.html") if not os.path.exists(readme) else address(readme)
+        return address(readme) if os.path.exists(readme) else posixpath.join(path, "index.html")
     if posixpath.basename(path) == "README.md":
         return posixpath.join(posixpath.dirname(path), "index.html")
     if path.endswith(".md"):
