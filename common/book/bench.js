@@ -158,15 +158,28 @@ function showRuns(done) {
 
 const where = place => place?.file ? `${place.file.split("/").pop()}:${place.line}` : place ? `PTX line ${place.ptx}` : "";
 
-function hazardCard(hazard) {
-  const card = element("section", {className: `hazard ${hazard.grade}`},
-    element("p", {className: "words", textContent: hazard.text.trim().replace(/^ {4}/gm, "  ")}));
-  for (const place of [hazard.here, hazard.other]) {
-    if (!place?.file) continue;
-    const button = element("button", {type: "button", textContent: where(place)});
-    button.addEventListener("click", () => goTo(place));
+// Hazards of one kind at the same lines are one: [[hazard, how many], ...].
+function together(hazards) {
+  const groups = new Map();
+  for (const hazard of hazards) {
+    const key = [hazard.kind, hazard.grade, where(hazard.here), where(hazard.other)].join();
+    groups.has(key) ? groups.get(key)[1]++ : groups.set(key, [hazard, 1]);
+  }
+  return [...groups.values()];
+}
+
+// A hazard: its first line, the buttons that show its lines, and the rest, which only the first one has unfolded.
+function hazardCard([hazard, times], place) {
+  const [title, ...rest] = hazard.text.trim().replace(/^ {4}/gm, "").split("\n");
+  const words = element("details", {open: !place}, element("summary", {textContent: title}), rest.join("\n"));
+  const card = element("section", {className: `hazard ${hazard.grade}`}, words);
+  for (const spot of [hazard.here, hazard.other]) {
+    if (!spot?.file) continue;
+    const button = element("button", {type: "button", textContent: where(spot)});
+    button.addEventListener("click", () => goTo(spot));
     card.append(button);
   }
+  if (times > 1) card.append(element("span", {textContent: `and ${times - 1} more at the same lines`}));
   return card;
 }
 
@@ -178,12 +191,12 @@ function show(one, done) {
   [...byId("runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == one));
   const line = result.report.match(/^result +(.*)$/m)?.[1] ?? result.error ?? result.errors.trim().split("\n")[0];
   const box = byId("happened");
-  box.replaceChildren(element("p", {className: `verdict ${outcome.startsWith("right") && result.code == 0 ? "right" : "wrong"}`, textContent: line}));
+  box.replaceChildren(element("p", {className: `verdict ${outcome.startsWith("right") ? "right" : "wrong"}`, textContent: line}));
   for (const words of one.shows) {
     const isSeen = squeezed(result.terminal).includes(squeezed(words));
     box.append(element("p", {className: "shows", textContent: `${isSeen ? "as the lesson says" : "not as the lesson says"}: ${words}`}));
   }
-  box.append(...result.hazards.map(hazardCard));
+  box.append(...together(result.hazards).map(hazardCard));
   byId("report").querySelector("pre").textContent = result.terminal;
   showCounters(result.lines);
   const spot = result.hazards.find(hazard => hazard.here?.file)?.here;

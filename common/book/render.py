@@ -14,6 +14,7 @@ import listing
 from tree import Broken
 
 NUMBER = re.compile(r"[-+]?[\d,.]+( ?(%|x|TFLOPS|ms|µs|GB/s))?( to [\d,.]+)?|")
+SHORT = 24  # characters of code that stay in one line
 TAGS = re.compile(r"</?(details|summary)>")
 
 
@@ -121,7 +122,8 @@ class Writer:
                 f'height="{height[1]}" alt="{html.escape(words_of(tokens[place]))}"{when}></a>')
 
     def code_inline(self, _, tokens, place):
-        code = f"<code>{html.escape(tokens[place].content)}</code>"
+        kind = ' class="short"' if len(tokens[place].content) <= SHORT else ""
+        code = f"<code{kind}>{html.escape(tokens[place].content)}</code>"
         found = None if is_in_link(tokens, place) else self.command(" ".join(tokens[place].content.split()))
         return f'<a class="code" href="{html.escape(found)}">{code}</a>' if found else code
 
