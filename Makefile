@@ -18,7 +18,7 @@ INPUTS ?= 1048576
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
-include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk book.mk)
+include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk book.mk web.mk)
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## prints this list
@@ -29,7 +29,7 @@ help: ## prints this list
 	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens'
 	@echo '  make grade-NN          judges all tasks of stage NN as they are; exit code 0 if they pass'
 	@echo '  make quiz-NN           asks the questions of quiz NN; make quiz lists them; ANSWERS="48 96 b" answers at once'
-	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast or window; then builds and judges it'
+	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast, window, decode; then builds and judges it'
 	@echo '  make case-NN           a program that a user reports to be wrong: mend it; make case lists them; SOLUTION=1 shows our repair'
 	@echo '  make diff-NN           shows what is new in its kernel compared with the stage below'
 	@echo '  make ptx-NN            shows its PTX, and make sass-NN its machine code, each with the source lines between'
@@ -103,11 +103,12 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) $(LADDER_PTX) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
+peers: $(LADDER) $(BUILD)/libdecode.so $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 windows: $(BUILD)/libwindow.so ## on the GPU: times stage 21 interleaved with other attention with windows; OPTIONS go to plots/windows.py
 	@python3 plots/windows.py --record $(OPTIONS)
-flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
+flash-attention-3: build/libflash_attention_3.so build/libflash_attention_3_decode.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
+cutlass-fmha: build/libcutlass_fmha.so ## builds CUTLASS's example 88 for peers; CUTLASS names a checkout
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
 install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
 run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS
@@ -129,6 +130,6 @@ deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Cri
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
 .PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-order \
   test-mathematics mathematics record-golden record-rules record-mathematics bench library install run \
-  peers windows flash-attention-3 bench-emulator counters plot format clean deps
+  peers windows flash-attention-3 cutlass-fmha bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

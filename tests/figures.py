@@ -187,12 +187,21 @@ def printed_blocks(text):
 
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
 CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", "keys = ": "keys", "B = ": "batch",
-              "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups", "window = ": "window"}
+              "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups", "window = ": "window",
+              "queries = ": "queries", "page = ": "page"}
 QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz",
               "% of the read rate": "percent_of_read", "read GB/s": "read_gb_per_s", "GB/s": "gb_per_s", "ms": "median_ms"}
 # A recording of the machine has one value a row, and its spread; a row is found by what was measured, and in which unit.
 VALUES = ("least", "greatest", "value")
 WORDS = ("what it holds", "seen by", "met in")  # columns of a table that no recording has
+
+
+def is_usual(row, headings):
+    """Whether a decode problem is as usual in what its headings do not say."""
+    said = {"queries": "queries = " in headings, "page": "page = " in headings}
+    lengths = "ragged" if "ragged" in headings.replace("13d ragged", "").replace("13d-ragged", "") else "full"
+    return (row.get("lengths", lengths) == lengths and
+            all(said[column] or row.get(column, usual) == usual for column, usual in (("queries", "1"), ("page", "0"))))
 
 
 def agrees(row, headings):
@@ -201,6 +210,8 @@ def agrees(row, headings):
         number = re.search(words + r"(\d+)", headings)
         if number and row.get(column) != number[1]:
             return False
+    if not is_usual(row, headings):
+        return False
     sustained = "back to back" in headings or "sustained" in headings
     source = re.search(r"\bA (\w+)", headings)  # where wgmma's A comes from
     return (row.get("causal", "0") == str(int("causal" in headings)) and

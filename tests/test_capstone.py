@@ -4,6 +4,7 @@ Runs in the repository's root: python3 tests/test_capstone.py.
 """
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,13 +23,14 @@ def command(word, mine):
     return done.returncode, done.stdout
 
 
-def write_ours(name, mine, **changes):
-    """Our stage as the learner's files. changes: FILE=(OLD, NEW, ...), where _ stands for the dot in FILE."""
+def write_ours(name, mine, stage=None, **changes):
+    """Our stage, or another one, as the learner's files. changes: FILE=(OLD, NEW, ...), where _ stands for the dot in
+    FILE."""
     folder = os.path.join(mine, f"capstone-{name}")
     os.makedirs(folder)
-    for path in glob.glob(f"stages/{capstone.CAPSTONES[name].stage}/*.[ch]*"):
+    for path in glob.glob(f"stages/{stage or capstone.CAPSTONES[name].stage}/*.[ch]*"):
         with open(path, encoding="utf-8") as file:
-            text = file.read().replace('"../20-gemm/', f'"{os.getcwd()}/stages/20-gemm/')
+            text = re.sub(r'"\.\./(\d)', rf'"{os.getcwd()}/stages/\1', file.read())
         for where, pairs in changes.items():
             if where == os.path.basename(path).replace(".", "_"):
                 for old, new in zip(pairs[::2], pairs[1::2]):
@@ -71,6 +73,56 @@ WRONG_WINDOWS = (
                     "    wgmma_wait<0>();\n    wgmma_results(s);\n    release(k, shared.k_empty);\n    if (EDGE)")}),
     (("a short window", "deadlock"), {"tiles_h": ("SLOTS = 3 };", "SLOTS = 1 };")}),
     (("overwrite in flight",), {"kernel_cu": ("      tma_store_wait_read<0>();\n", "")}))
+
+
+# What a tile's use consists of, but for the zeros behind the last key.
+USE_A_TILE = "Base::use(slots + ring.slot * SLOT_BYTES, tile, keys);"
+USE_WITHOUT_ZEROS = """{
+        uint32_t to = slots + ring.slot * SLOT_BYTES;
+        float s[KEYS / 16][Base::COLUMNS][4];
+        uint32_t p[KEYS / 16][Base::COLUMNS][2];
+        Base::multiply_keys(to, s);
+        if ((tile + 1) * KEYS > keys) Base::mask(tile, keys, s);
+        Base::update_max(s);
+        Base::weigh(s, p);
+        Base::multiply_values(to + TILE_BYTES, p);
+      }"""
+CLUSTER_SYNC = "  cluster_sync();  // all parts are there\n"
+END_OF_LIST = "int tile = min(share.first + (i + (int)threadIdx.x % WARP) * WARPS, share.end - 1);"
+SHARES = "Share share = {(int)((long)tiles * rank / blocks), (int)((long)tiles * (rank + 1) / blocks)};"
+# Wrong and lazy kernels for `decode`: what the judge must say of each, and the change.
+WRONG_DECODERS = (
+    # The two products and the end of a sequence.
+    (("several tiles, of which the last is not full", "differ"), {"share_h": ("tile, keys);", "tile, (keys + 15) / 16 * 16);")}),
+    (("the rows behind its end are NaN", "got NaN"),
+     {"share_h": (USE_A_TILE, USE_WITHOUT_ZEROS)}),
+    (("shared-memory race",), {"share_h": ("      __syncwarp();  // all lanes have used the slot\n", "")}),
+    # What the blocks of a cluster send each other.
+    (("four blocks share the keys of a head", "out-of-bounds"), {"kernel_cu": ("  cluster_wait();  // all blocks have begun\n", "",
+                    "  cluster_arrive();  // this block has begun, so that the others may write to its shared memory\n", "")}),
+    (("four blocks share the keys of a head", "uninitialised read"), {"kernel_cu": (CLUSTER_SYNC, "  __syncthreads();\n")}),
+    (("four blocks share the keys of a head", "differ"), {"kernel_cu": ("column / 2), merged.lse)", "column / 2), 0.6931f * merged.lse)")}),
+    (("columns of O that three blocks cannot share evenly", "out-of-bounds"),
+     {"kernel_cu": ("pairs = (group * HEAD_DIM / 2 + blocks - 1) / blocks;", "pairs = group * HEAD_DIM / 2 / blocks;")}),
+    # Blocks without keys, sequences without keys.
+    (("fewer tiles than blocks", "got NaN"), {"kernel_cu": ("return share.first < share.end ? merge<", "return true ? merge<")}),
+    (("a sequence without keys", "got NaN"), {"kernel_cu": ("= keys ? pack", "= true ? pack")}),
+    # Pages.
+    (("pages of 16 keys, in any order", "differ"), {"share_h": ("int page = page_of(i);", "int page = sequence * work.table_row + tile;")}),
+    (("pages of 128 keys", "differ"), {"share_h": ("key &= (1 << work.page_shift) - 1;", "key &= 0;")}),
+    (("a block has more than 128 tiles", "differ"), {"share_h": ("if (i % WARP == 0) {", "if (i == 0) {")}),
+    (("out-of-bounds",), {"share_h": (END_OF_LIST, END_OF_LIST.replace("min(", "(").replace(", share.end - 1", ""))}),
+    # Right and lazy: a counter shows each.
+    (("bytes that threads store to global memory",),
+     {"stage": "13d-ragged", "stage_c": (".ragged = true,", ".ragged = true,\n    .splits = true,\n    .head_dim = 128,")}),
+    (("loads of global memory by a warp",),
+     {"share_h": ("if (i % WARP == 0) {", "{", END_OF_LIST, "int tile = share.first + i * WARPS;")}),
+    (("FLOP of the tensor cores",), {"kernel_cu": ("    decode<QUERIES>(maps", "    decode<16>(maps")}),
+    (("loads in flight",), {"stage_c": ("unsigned blocks = (unsigned)splits_for", "unsigned blocks = 1 + 0 * (unsigned)splits_for")}),
+    (("loads in flight",), {"kernel_cu": (SHARES, """int most = (work.problem.keys + 15) / 16;
+  Share share = {min(most * rank / blocks, tiles), min(most * (rank + 1) / blocks, tiles)};""")}),
+    (("loads in flight",), {"share_h": ("i < SLOTS; i++) load(i, i);", "i < 1; i++) load(i, i);", "Ring<SLOTS> ring;", "Ring<1> ring;",
+                                        "load(ring.slot, i + SLOTS);", "load(ring.slot, i + 1);")}))
 
 
 class Capstones(unittest.TestCase):
@@ -129,6 +181,37 @@ class Capstones(unittest.TestCase):
                 for each in words:
                     self.assertIn(each, text)
 
+    def test_wrong_and_lazy_decoders_fail_with_their_cause(self):
+        for number, (words, changes) in enumerate(WRONG_DECODERS):
+            with self.subTest(words=words, changes=changes):
+                mine = os.path.join(self.mine, str(number))
+                write_ours("decode", mine, **changes)
+                code, text = command("capstone-decode", mine)
+                self.assertEqual(code, 1, text)
+                for each in words:
+                    self.assertIn(each, text)
+
+    def test_a_decoder_passes_with_one_block_that_answers(self):
+        """The others send it all that they have."""
+        write_ours("decode", self.mine,
+                   kernel_cu=("pairs = (group * HEAD_DIM / 2 + blocks - 1) / blocks;", "pairs = group * HEAD_DIM / 2;",
+                              "float2 o[GROUP_AT_MOST * HEAD_DIM / 2 + BLOCKS_AT_MOST];",
+                              "float2 o[GROUP_AT_MOST * HEAD_DIM / 2 * BLOCKS_AT_MOST];"),
+                   tiles_h=("(GROUP_AT_MOST * HEAD_DIM / 2 + BLOCKS_AT_MOST)", "GROUP_AT_MOST * HEAD_DIM / 2 * BLOCKS_AT_MOST"))
+        code, text = command("capstone-decode", self.mine)
+        self.assertEqual(code, 0, text)
+
+    def test_a_decoder_passes_with_neighbouring_tiles_for_each_warp(self):
+        """Each warp has a part of the block's tiles that lies together."""
+        stride = "{share.first + warp, share.end}"
+        write_ours("decode", self.mine,
+                   kernel_cu=(stride, "{share.first + (share.end - share.first) * warp / WARPS, "
+                                      "share.first + (share.end - share.first) * (warp + 1) / WARPS}"),
+                   share_h=("(i + (int)threadIdx.x % WARP) * WARPS", "i + (int)threadIdx.x % WARP",
+                            "share.first + i * WARPS, key", "share.first + i, key", "i++, tile += WARPS", "i++, tile++"))
+        code, text = command("capstone-decode", self.mine)
+        self.assertEqual(code, 0, text)
+
     def test_a_window_passes_with_a_block_for_each_tile(self):
         write_ours("window", self.mine,
                    stage_c=("problem.tiles < sm_count ? problem.tiles : sm_count", "problem.tiles"))
@@ -149,17 +232,17 @@ class Capstones(unittest.TestCase):
         for name, each in capstone.CAPSTONES.items():
             with open(f"common/course/capstones/{name}.md", encoding="utf-8") as file:
                 text = file.read()
-            for goal in each.kind.goals if name == "window" else each.goals if name == "gemm" else ():
+            for goal in each.goals if name != "multicast" else ():  # whose page names what differs from the product's
                 if goal.limit and not (goal.at_least and goal.limit == 0.5):  # "half"
-                    shown = f"{100 * goal.limit:.0f} %" if goal.at_least else f"{goal.limit:,}"
-                    self.assertIn(shown, text, f"{name}: {goal.words}")
+                    self.assertIn(goal.shown(goal.limit), text, f"{name}: {goal.words}")
 
     def test_name_what_there_is(self):
         for word in ("capstone-none", "try-gemm", "hint-multicast"):
             code, text = command(word, self.mine)
             self.assertEqual((code, text.count("\n")), (2, 1), text)
-            self.assertIn("capstones are gemm, multicast, window", text)
-        for word, name in (("try-20", "gemm"), ("grade-20", "gemm"), ("hint-20b", "multicast"), ("try-21", "window")):
+            self.assertIn("capstones are gemm, multicast, window, decode", text)
+        for word, name in (("try-20", "gemm"), ("grade-20", "gemm"), ("hint-20b", "multicast"), ("try-21", "window"),
+                           ("try-22", "decode")):
             code, text = command(word, self.mine)
             self.assertEqual((code, text.count("\n")), (2, 1), text)
             self.assertIn(f"make capstone-{name}", text)

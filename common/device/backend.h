@@ -31,6 +31,7 @@ struct Device {
   DeviceInfo info;
   DeviceError error;
   DeviceModule *modules;  // a list, newest first
+  uint64_t downloads;     // a checksum: device_downloads
 };
 
 struct DeviceModule {

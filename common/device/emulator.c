@@ -150,6 +150,7 @@ bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceEr
   EmulatorOptions request = {.hazards = options->hazards,
                              .schedule = options->schedule,
                              .step_limit = options->step_limit,
+                             .threads = options->threads,
                              .tunes_malloc = true};
   device->state = emulator_open(&request);
   if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the host has no memory for the emulator");

@@ -96,11 +96,16 @@ static const OptionSpec specs[OPTION_COUNT] = {
         {"step-limit", "N",
          "emulator: stop a launch after N warp instructions (default: more than any stage needs; 0: no limit)",
          TYPE_NUMBER, FIELD(step_limit), 0, UINT64_MAX},
+    [OPTION_THREADS] = {"threads", "N",
+                        "emulator: CPU threads (default: one for each core); with 1, a run with a fault repeats exactly",
+                        TYPE_NUMBER, FIELD(threads), 1, 256},
     [OPTION_COUNTERS] = {"counters", NULL, "emulator: print the counters of each source line", TYPE_FLAG,
                          FIELD(counters), 0, 0},
     [OPTION_COUNTERS_CSV] = {"counters-csv", "FILE|-",
                              "emulator: append all counters to FILE as a row of CSV, or print the row", TYPE_TEXT,
                              FIELD(counters_csv), 0, 0},
+    [OPTION_JSON] = {"json", "FILE|-",
+                     "emulator: write hazards and the counters of each line to FILE as JSON, or print them", TYPE_TEXT, FIELD(json), 0, 0},
     [OPTION_PTX] = {"ptx", "FILE", "emulator: run the PTX in FILE instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0,
                     0},
     [OPTION_HELP] = {"help", NULL, "print this text", TYPE_FLAG, FIELD(help), 0, 0},
@@ -155,6 +160,8 @@ static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index == OPTION_SPLITS && !stage->splits)
     return stage->ragged ? "shares all keys out" : "has one block for each head's keys";
   if (of_ragged && !stage->ragged) return "has sequences of one length";
+  if (index == OPTION_BLOCKS && stage->splits) return "shares out the keys of each head";
+  if (index == OPTION_HEAD_DIM && stage->head_dim) return "has one head dimension";
   if (index == OPTION_QUERIES && !stage->queries) return "has one query a sequence";
   if (stage->decode && (index == OPTION_SEQLEN || index == OPTION_CAUSAL))
     return stage->queries ? "decodes" : "has one query a sequence";
@@ -300,9 +307,10 @@ bool options_given(const Options *options, OptionIndex index) { return options->
 static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
   static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
-                                         OPTION_STEP_LIMIT, OPTION_HAZARDS,  OPTION_STRICT};
+                                         OPTION_STEP_LIMIT, OPTION_HAZARDS,  OPTION_STRICT,       OPTION_THREADS,
+                                         OPTION_JSON};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
-  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 7); i++)
+  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 9); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
   return -1;
 }
@@ -390,7 +398,9 @@ DecodeShape options_decode_shape(const Options *options, const Stage *stage) {
       .heads = (int)options->heads,
       .kv_heads = (int)options->kv_heads,
       .keys = (int)options->keys,
-      .head_dim = options->head_dim ? 128 : 64,
+      .head_dim = stage->head_dim     ? stage->head_dim
+                  : options->head_dim ? 128
+                                      : 64,
   };
 }
 

@@ -46,6 +46,7 @@ static bool prepare_caches(const char *run) {
   for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) set_path(caches[i].variable, folder, caches[i].name);
   // PyTorch cuts its tensors from large blocks. An access past a tensor would stay inside the block, and be missed.
   setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
+  setenv("LRU", "0", 1);  // tinygrad: memory that is freed is given back
   return true;
 }
 

@@ -27,6 +27,16 @@ ALWAYS_INLINE f32 result_f32(f32 x, bool ftz, bool sat) {
 ALWAYS_INLINE f32 flush_lifted(f64 exact, f32 result) {
   return fabsf((f32)(exact * 0x1p126)) < 1 ? (f32)copysign(0, exact) : result;
 }
+// x * y + z, rounded once. Where the host has no instruction for it, its library may round by a mode that it has not,
+// as WebAssembly's does.
+ALWAYS_INLINE f32 fused_f32(f32 x, f32 y, f32 z) {
+#ifdef FP_FAST_FMAF
+  return fmaf(x, y, z);
+#else
+  return (f32)sum_to_odd((f64)x * (f64)y, z);  // the product is exact
+#endif
+}
+
 ALWAYS_INLINE f32 multiply_ftz(f32 x, f32 y) { return flush_lifted((f64)x * (f64)y, x * y); }
 // A quotient of two f32 below 1 is at least 2^-24 below it, so it does not matter that this one is rounded twice.
 ALWAYS_INLINE f32 divide_ftz(f32 x, f32 y) { return flush_lifted((f64)x / (f64)y, x / y); }
@@ -56,8 +66,8 @@ F32_HANDLER(mul_f32, x *y, false, false)
 F32_HANDLER(mul_f32_sat, x *y, false, true)
 F32_HANDLER(mul_f32_ftz, multiply_ftz(x, y), true, false)
 F32_HANDLER(mul_f32_ftz_sat, multiply_ftz(x, y), true, true)
-F32_HANDLER(fma_f32, fmaf(x, y, z), false, false)
-F32_HANDLER(fma_f32_sat, fmaf(x, y, z), false, true)
+F32_HANDLER(fma_f32, fused_f32(x, y, z), false, false)
+F32_HANDLER(fma_f32_sat, fused_f32(x, y, z), false, true)
 F32_HANDLER(div_f32, x / y, false, false)
 F32_HANDLER(div_f32_ftz, divide_ftz(x, y), true, false)
 F32_HANDLER(rcp_f32, 1 / x, false, false)
@@ -81,7 +91,7 @@ static void flush_lifted_sums(f32 *sums, const f32 *a, const f32 *b, const f32 *
   static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
     f32 *d = SLOT(warp, inst->d, f32), sums[LANES];                                                                    \
     const f32 *a = SLOT(warp, inst->a, f32), *b = SLOT(warp, inst->b, f32), *c = SLOT(warp, inst->c, f32);             \
-    EACH_LANE(FULL_MASK, sums[LANE] = fmaf(flush_f32(a[LANE]), flush_f32(b[LANE]), flush_f32(c[LANE])));               \
+    EACH_LANE(FULL_MASK, sums[LANE] = fused_f32(flush_f32(a[LANE]), flush_f32(b[LANE]), flush_f32(c[LANE])));          \
     flush_lifted_sums(sums, a, b, c);                                                                                  \
     EACH_LANE(mask, d[LANE] = result_f32(sums[LANE], true, sat));                                                      \
   }

@@ -1,0 +1,34 @@
+# The emulator, the harness and all stages as one WebAssembly module, for the book: common/web/README.md.
+
+WEB := build/web
+EMCC ?= emcc
+# What is as the native build's but for the machine: see toolchain.mk.
+WEB_CFLAGS := -std=c11 -D_DEFAULT_SOURCE -fvisibility=hidden $(WARNINGS) -fno-strict-aliasing -ffp-contract=off -O3 -msimd128
+# Debian's Emscripten finds its JavaScript packages there.
+EMSCRIPTEN := NODE_PATH=/usr/share/nodejs $(EMCC)
+WEB_PARTS := $(patsubst %.c,$(WEB)/objects/%.o,$(filter-out common/harness/main.c common/harness/recorded.c common/device/gpu.c \
+  common/device/attach.c,$(wildcard common/emulator/*/*.c common/device/*.c common/harness/*.c)))
+WEB_STAGES := $(foreach name,$(NAMES),$(patsubst %.c,$(WEB)/objects/%.o,$(wildcard stages/$(name)/*.c)))
+WEB_MAIN := $(patsubst %.c,$(WEB)/objects/%.o,$(wildcard common/web/*.c))
+WEB_LINK := -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=2147483648 -sINITIAL_MEMORY=33554432 -sMODULARIZE=1 \
+  -sEXPORT_NAME=createStages -sINVOKE_RUN=0 -sEXIT_RUNTIME=1 -sEXPORTED_RUNTIME_METHODS=callMain,FS -sENVIRONMENT=worker,node
+$(eval $(call remember,$(WEB)/flags,$(EMCC) $(filter-out -Werror,$(WEB_CFLAGS)) $(WEB_LINK)))
+$(eval $(call remember,$(WEB)/members,$(WEB_PARTS) $(WEB_STAGES)))
+
+$(WEB)/stages.js: $(WEB_MAIN) $(WEB_STAGES) $(WEB)/parts.a $(WEB)/flags
+	$(call say,EMLD $@)
+	$Q$(EMSCRIPTEN) -O3 -msimd128 $(WEB_LINK) $(filter %.o %.a,$^) -Wl,--fatal-warnings -o $@
+$(WEB)/stages.wasm: $(WEB)/stages.js
+$(WEB)/parts.a: $(WEB_PARTS) $(WEB)/members
+	@rm -f $@
+	$Qemar rcs $@ $(WEB_PARTS)
+$(WEB)/objects/%.o: %.c $(WEB)/flags $(WEB)/members | build/have/emscripten
+	$(call say,EMCC $<)
+	@mkdir -p $(@D)
+	$Q$(EMSCRIPTEN) $(WEB_CFLAGS) -D'STAGES(X)=$(foreach number,$(NUMBERS),X($(number)))' \
+	  $(if $(filter stages/%,$<),-Dstage=stage_$(call number,$(notdir $(patsubst %/,%,$(dir $<))))) $(INCLUDE) -MMD -MP -c $< -o $@
+
+web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js
+$(WEB)/run.js $(WEB)/worker.js: $(WEB)/%: common/web/%
+	@cp $< $@
+.PHONY: web

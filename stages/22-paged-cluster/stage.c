@@ -1,0 +1,34 @@
+// Stage 22's launch: a cluster for each key head of each sequence. The lengths are on the GPU, so the host shares out
+// the keys of the longest sequence that there may be.
+#include "../13b-split-kv/splits.h"
+#include "../13d-ragged/paged.h"
+
+#include "tiles.h"
+
+static bool launch(Device *device, const Decode *decode) {
+  const DecodeShape *shape = &decode->shape;
+  int sm_count = device_info(device)->sm_count;
+  unsigned blocks = (unsigned)splits_for(shape, decode->splits, sm_count, BLOCKS_AT_MOST, sm_count * 3 / 8);
+  Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
+  DecodeShape pool = pool_of(decode);
+  Maps maps;
+  DeviceLaunch kernel = {
+      .kernel = decode_kernel(device, decode),
+      .grid = {blocks, (unsigned)shape->kv_heads, (unsigned)shape->batch},
+      .block = {THREADS},
+      .cluster = {blocks, 1, 1},
+      .dynamic_shared = DECODE_SHARED + EXCHANGE_BYTES,
+      .arguments = ARGUMENTS(&maps, &work),
+  };
+  return decode_tensor_map(device, &pool, decode->k, KEYS_OF(HEAD_DIM), &maps.k) &&
+         decode_tensor_map(device, &pool, decode->v, KEYS_OF(HEAD_DIM), &maps.v) && device_launch(device, &kernel);
+}
+
+const Stage stage = {
+    .name = "22-paged-cluster",
+    .title = "decode for a server in one launch: a cluster shares a sequence's pages, and combines what it has read",
+    .decode = launch,
+    .splits = true,
+    .ragged = true,
+    .head_dim = 128,
+};
