@@ -30,9 +30,8 @@ def read(path):
 @functools.cache
 def markdown():
     """The paths of all Markdown files of the book."""
-    places = ("README.md", "stages/*/README.md", "notes/*.md", "notes/quizzes/*.md", "examples/cases/*/README.md",
-              "common/course/capstones/*.md", "common/baselines/*/README.md", "tests/*/README.md")
-    return [path for place in places for path in sorted(glob.glob(place))]
+    places = ("README.md", "stages/*/README.md", "notes/**/*.md", "common/**/*.md", "examples/**/*.md", "tests/**/*.md")
+    return [path for place in places for path in sorted(glob.glob(place, recursive=True))]
 
 
 def number_of(stage):
