@@ -35,6 +35,8 @@ def ladder():
     for stage in STAGES:
         if stage not in known:
             raise Broken(f"notes/path.md has no row for stages/{stage}")
+        if not os.path.exists(f"stages/{stage}/README.md"):
+            raise Broken(f"stages/{stage} has no lesson: README.md is missing")
     return found
 
 
