@@ -2,7 +2,7 @@
 // what the emulator found and counted. The address holds what was run: #run&kernel=5&seqlen=256.
 "use strict";
 
-const bench = byId("bench"), options = byId("options");
+const bench = byId("Bench"), options = byId("Options");
 const stage = bench.dataset.stage;
 let data;          // bench.json
 let worker, abort; // the one that works, and how to end the wait for it
@@ -24,12 +24,12 @@ const OUTCOMES = {
 
 const mistakeOf = key => data.mistakes.find(one => one.key == key);
 const partsOf = number => data.mistakes.filter(one => parseInt(one.key) == number);
-const say = words => { byId("status").textContent = words; };
+const say = words => { byId("Status").textContent = words; };
 
 // ---- what is asked for ----
 
 function makeFields() {
-  const kernel = byId("kernel");
+  const kernel = byId("Kernel");
   kernel.append(element("option", {value: "", textContent: "as the lesson has it"}));
   for (const {key, title} of data.mistakes) kernel.append(element("option", {value: key, textContent: `mistake ${key}: ${title}`}));
   const own = element("option", {value: "own", textContent: "the PTX below, edited", hidden: true});
@@ -45,7 +45,7 @@ function makeFields() {
     }
     options.elements.more.parentElement.before(element("label", {}, name.replace("-", " ") + " ", field));
   }
-  for (const path of data.files) byId("file").append(element("option", {textContent: path}));
+  for (const path of data.files) byId("File").append(element("option", {textContent: path}));
 }
 
 // The options of the form that are not what they are anyway.
@@ -77,7 +77,7 @@ function setOptions(words) {
 }
 
 function keepInAddress() {
-  const state = new URLSearchParams({kernel: byId("kernel").value});
+  const state = new URLSearchParams({kernel: byId("Kernel").value});
   for (const word of chosenOptions()) state.append("o", word);
   history.replaceState(null, "", "#run&" + state);
 }
@@ -111,16 +111,16 @@ function stop() {
 
 // One run after the other; each is {kernel, options, shows}. Their buttons appear as they end.
 async function runAll(requests) {
-  byId("run").hidden = true;
-  byId("stop").hidden = false;
-  byId("runs").replaceChildren();
-  byId("happened").replaceChildren();
+  byId("Run").hidden = true;
+  byId("Stop").hidden = false;
+  byId("Runs").replaceChildren();
+  byId("Happened").replaceChildren();
   shown = null;
   const done = [];
   try {
     for (const {kernel, options: words, shows, refused} of requests) {
       say("loading ...");
-      const ptx = refused ? "" : kernel == "own" ? byId("own").querySelector("textarea").value :
+      const ptx = refused ? "" : kernel == "own" ? byId("Own").querySelector("textarea").value :
         await textOf(stage + (kernel ? `-${kernel}` : ""));
       const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
         await work({stage, ptx, edited: kernel == "own", options: words});
@@ -131,8 +131,8 @@ async function runAll(requests) {
   } catch (error) {
     say(error.message);
   }
-  byId("stop").hidden = true;
-  byId("run").hidden = false;
+  byId("Stop").hidden = true;
+  byId("Run").hidden = false;
   return done;
 }
 
@@ -152,7 +152,7 @@ function showRuns(done) {
     button.addEventListener("click", () => show(one, done));
     return button;
   });
-  if (done.length > 1) byId("runs").replaceChildren(...buttons);
+  if (done.length > 1) byId("Runs").replaceChildren(...buttons);
   show(done.at(-1), done);
 }
 
@@ -188,16 +188,16 @@ const squeezed = text => text.split(/\s+/).join(" ");
 function show(one, done) {
   shown = one;
   const {result} = one, outcome = outcomeOf(result);
-  [...byId("runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == one));
+  [...byId("Runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == one));
   const line = result.report.match(/^result +(.*)$/m)?.[1] ?? result.error ?? result.errors.trim().split("\n")[0];
-  const box = byId("happened");
+  const box = byId("Happened");
   box.replaceChildren(element("p", {className: `verdict ${outcome.startsWith("right") ? "right" : "wrong"}`, textContent: line}));
   for (const words of one.shows) {
     const isSeen = squeezed(result.terminal).includes(squeezed(words));
     box.append(element("p", {className: "shows", textContent: `${isSeen ? "as the lesson says" : "not as the lesson says"}: ${words}`}));
   }
   box.append(...together(result.hazards).map(hazardCard));
-  byId("report").querySelector("pre").textContent = result.terminal;
+  byId("Report").querySelector("pre").textContent = result.terminal;
   showCounters(result.lines);
   const spot = result.hazards.find(hazard => hazard.here?.file)?.here;
   spot ? goTo(spot) : showSource(firstEdit() ?? hottestLine(result.lines));
@@ -205,16 +205,16 @@ function show(one, done) {
 }
 
 function showCounters(lines) {
-  const names = [...new Set(lines.flatMap(line => Object.keys(line.counters)))].sort(), before = byId("counter").value;
+  const names = [...new Set(lines.flatMap(line => Object.keys(line.counters)))].sort(), before = byId("Counter").value;
   const some = COUNTERS.filter(([, pattern]) => names.some(name => pattern.test(name)));
-  byId("counter").replaceChildren(...some.map(([name]) => element("option", {textContent: name})),
+  byId("Counter").replaceChildren(...some.map(([name]) => element("option", {textContent: name})),
     element("optgroup", {label: "all"}, ...names.map(name => element("option", {textContent: name}))));
-  if ([...some.map(([name]) => name), ...names].includes(before)) byId("counter").value = before;
+  if ([...some.map(([name]) => name), ...names].includes(before)) byId("Counter").value = before;
 }
 
 // The line of the file that is shown with most instructions.
 function hottestLine(lines) {
-  const here = lines.filter(line => line.file == byId("file").value);
+  const here = lines.filter(line => line.file == byId("File").value);
   const instructions = line => line.counters["smsp__inst_executed.sum"] ?? 0;
   return here.sort((a, b) => instructions(b) - instructions(a))[0]?.line;
 }
@@ -229,14 +229,14 @@ function linesOf(path) {
   return listings[path];
 }
 
-const chosenMistake = () => mistakeOf(shown ? shown.kernel : byId("kernel").value);
+const chosenMistake = () => mistakeOf(shown ? shown.kernel : byId("Kernel").value);
 
 // The number of the first line that a mistake changes, in the file that is shown.
 function firstEdit() {
   const changed = chosenMistake()?.edits;
   if (!changed) return undefined;
   const path = data.files.find(file => changed[file]?.length);
-  if (path) byId("file").value = path;
+  if (path) byId("File").value = path;
   return path && changed[path][0][0] + 1;
 }
 
@@ -257,10 +257,10 @@ function withEdits(lines, edits) {
 }
 
 async function showSource(line) {
-  const path = byId("file").value, pane = byId("pane"), code = pane.querySelector("code");
+  const path = byId("File").value, pane = byId("Pane"), code = pane.querySelector("code");
   const rows = withEdits(await linesOf(path), chosenMistake()?.edits[path] ?? []);
-  if (byId("file").value != path) return;
-  const name = byId("counter").value, pattern = COUNTERS.find(([words]) => words == name)?.[1];
+  if (byId("File").value != path) return;
+  const name = byId("Counter").value, pattern = COUNTERS.find(([words]) => words == name)?.[1];
   const counts = new Map(), grades = new Map(), result = shown?.result;
   for (const one of result?.lines ?? []) {
     if (one.file != path) continue;
@@ -290,8 +290,8 @@ async function showSource(line) {
 }
 
 function goTo({file, line}) {
-  if (![...byId("file").options].some(option => option.value == file)) byId("file").append(element("option", {textContent: file}));
-  byId("file").value = file;
+  if (![...byId("File").options].some(option => option.value == file)) byId("File").append(element("option", {textContent: file}));
+  byId("File").value = file;
   showSource(line);
 }
 
@@ -300,21 +300,21 @@ function goTo({file, line}) {
 function chooseMistake(number) {
   openBench();
   const parts = partsOf(number);
-  byId("kernel").value = parts[0].key;
+  byId("Kernel").value = parts[0].key;
   shown = null;
-  byId("runs").replaceChildren();
-  byId("happened").replaceChildren();
+  byId("Runs").replaceChildren();
+  byId("Happened").replaceChildren();
   const typed = parts.find(part => part.needs);
-  byId("guess").hidden = Boolean(typed);
+  byId("Guess").hidden = Boolean(typed);
   say(typed ? `This mistake changes more than the kernel. At home: make break-${stage}-${number}` : "");
-  byId("guess").reset();
-  byId("guess").dataset.number = number;
+  byId("Guess").reset();
+  byId("Guess").dataset.number = number;
   setOptions((parts[0].runs[0]?.[0] ?? "").split(/\s+/).filter(word => word));
   showSource(firstEdit());
-  if (!typed) byId("guess").querySelector("input").focus({preventScroll: true});
+  if (!typed) byId("Guess").querySelector("input").focus({preventScroll: true});
 }
 
-byId("guess").addEventListener("submit", async event => {
+byId("Guess").addEventListener("submit", async event => {
   event.preventDefault();
   const guess = new FormData(event.target).get("guess"), number = event.target.dataset.number;
   event.target.hidden = true;
@@ -325,55 +325,55 @@ byId("guess").addEventListener("submit", async event => {
   if (!done.length) return;
   const met = [...new Set(done.map(({result}) => outcomeOf(result)))].map(outcome => OUTCOMES[outcome]);
   const happened = met.length == 1 ? met[0] : `in one run ${met.join("; in another one ")}`;
-  byId("happened").prepend(element("p", {className: "guessed",
+  byId("Happened").prepend(element("p", {className: "guessed",
     textContent: `Your guess: ${OUTCOMES[guess]}. What happened: ${happened}.`}));
 });
 
 // ---- the form, and the address ----
 
 function runChosen() {
-  const kernel = byId("kernel").value, one = mistakeOf(kernel);
-  byId("guess").hidden = true;
+  const kernel = byId("Kernel").value, one = mistakeOf(kernel);
+  byId("Guess").hidden = true;
   if (one?.needs) return say(`This mistake changes more than the kernel. At home: make break-${stage}-${parseInt(kernel)}`);
   if (kernel != "own") keepInAddress();
   return runAll([{kernel, options: chosenOptions(), refused: one?.refused}]);
 }
 
 options.addEventListener("submit", event => { event.preventDefault(); runChosen(); });
-byId("stop").addEventListener("click", stop);
-byId("file").addEventListener("change", () => showSource());
-byId("counter").addEventListener("change", () => showSource());
-byId("kernel").addEventListener("change", () => {
+byId("Stop").addEventListener("click", stop);
+byId("File").addEventListener("change", () => showSource());
+byId("Counter").addEventListener("change", () => showSource());
+byId("Kernel").addEventListener("change", () => {
   shown = null;
-  byId("guess").hidden = true;
+  byId("Guess").hidden = true;
   showSource(firstEdit());
 });
-byId("sight").addEventListener("submit", event => event.preventDefault());
-byId("own").addEventListener("toggle", async () => {
-  const field = byId("own").querySelector("textarea"), kernel = byId("kernel").value;
-  if (!byId("own").open || field.value || mistakeOf(kernel)?.needs) return;
+byId("Sight").addEventListener("submit", event => event.preventDefault());
+byId("Own").addEventListener("toggle", async () => {
+  const field = byId("Own").querySelector("textarea"), kernel = byId("Kernel").value;
+  if (!byId("Own").open || field.value || mistakeOf(kernel)?.needs) return;
   field.value = await textOf(stage + (kernel && kernel != "own" ? `-${kernel}` : ""));
 });
-byId("own").querySelector("button").addEventListener("click", () => {
-  byId("kernel").value = "own";
+byId("Own").querySelector("button").addEventListener("click", () => {
+  byId("Kernel").value = "own";
   runChosen();
 });
 
 function openBench() {
   document.body.classList.add("benched");
-  byId("lab").setAttribute("aria-expanded", "true");
+  byId("Lab").setAttribute("aria-expanded", "true");
 }
 
 function closeBench() {
   document.body.classList.remove("benched");
-  byId("lab").setAttribute("aria-expanded", "false");
+  byId("Lab").setAttribute("aria-expanded", "false");
 }
 
 async function start() {
   data = await (await fetch("bench.json")).json();
   makeFields();
-  byId("lab").hidden = false;
-  byId("lab").addEventListener("click", () => document.body.classList.contains("benched") ? closeBench() : openBench());
+  byId("Lab").hidden = false;
+  byId("Lab").addEventListener("click", () => document.body.classList.contains("benched") ? closeBench() : openBench());
   for (const link of document.querySelectorAll('a.code[href*="/break-"]')) {
     link.setAttribute("role", "button");
     link.classList.add("breaks");
@@ -391,13 +391,13 @@ async function start() {
 
 // #run&guess=5 asks for a guess at mistake 5; #run&kernel=5b&o=--causal is a run.
 function runFromAddress() {
-  if (!location.hash.startsWith("#run")) return;
+  if (!location.hash.startsWith("#run&")) return;
   const state = new URLSearchParams(location.hash.slice(4));
   openBench();
   if (state.get("guess")) {
     chooseMistake(state.get("guess"));
   } else {
-    byId("kernel").value = state.get("kernel") ?? "";
+    byId("Kernel").value = state.get("kernel") ?? "";
     setOptions(state.getAll("o"));
     runChosen();
   }

@@ -1,4 +1,5 @@
-"""Makes the book: static pages of all lessons and notes, from the Markdown and the code where they stand.
+"""Makes the book: static pages of all lessons and notes, from the Markdown and the code where they stand. The names that
+the pages' frame has for its own elements begin with a capital, which no anchor of a heading has.
 
     book.py FOLDER     FOLDER may be served by any host; common/build/book.mk calls this
 
@@ -29,7 +30,7 @@ from tree import STAGES, Broken, address, between, files_of, headers_of, is_list
 HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
 ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "icon.svg")
-LAB = '<button id="lab" type="button" aria-expanded="false" aria-controls="bench" hidden>Bench</button>\n'
+LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone)-([a-z0-9]+)(?:-(\d+))?")
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
 
@@ -206,9 +207,9 @@ class Book:
         for anchor in terms:
             term, meaning = self.terms[anchor]
             writer = Writer(GLOSSARY, lambda href: (self.link(GLOSSARY, here, href, {})[0], {}))
-            text += (f'<div id="term-{html.escape(anchor)}"><p><dfn>{html.escape(term)}</dfn></p>\n'
+            text += (f'<div id="Term-{html.escape(anchor)}"><p><dfn>{html.escape(term)}</dfn></p>\n'
                      f'{writer.html_of(meaning)}</div>\n')
-        return f'<div id="terms" hidden>\n{text}</div>' if text else ""
+        return f'<div id="Terms" hidden>\n{text}</div>' if text else ""
 
     def code_of(self, stage, here):
         """Where the code of a lesson is: the stage's files, the headers from elsewhere, its tasks and mistakes."""

@@ -43,7 +43,7 @@ def resolved(here, link):
 def has_anchor(page, anchor):
     """Whether a page has a heading, a line or lines of this name; or the bench, if it is a run for it."""
     if anchor.startswith("run&"):
-        return "bench" in page.ids
+        return "Bench" in page.ids
     lines = RANGE.fullmatch(anchor)
     if lines:
         return int(lines[1]) <= int(lines[2]) and f"L{lines[1]}" in page.ids and f"L{lines[2]}" in page.ids

@@ -181,27 +181,27 @@ class Keyboard(InBrowser):
         self.type(Keys.TAB)
         self.assertEqual(self.focused().text, "To the text")
         self.type(Keys.ENTER)
-        self.wait(lambda: self.focused().get_attribute("id") == "text")
+        self.wait(lambda: self.focused().get_attribute("id") == "Text")
 
     def test_searches(self):
         self.open(LESSON)
         self.find("body").send_keys("/")
-        self.assertEqual(self.focused().get_attribute("id"), "search")
+        self.assertEqual(self.focused().get_attribute("id"), "Search")
         self.type("parity of a ring")
-        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#found a"))
-        links = [link.get_attribute("href") for link in self.browser.find_elements(By.CSS_SELECTOR, "#found a")]
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Found a"))
+        links = [link.get_attribute("href") for link in self.browser.find_elements(By.CSS_SELECTOR, "#Found a")]
         self.assertTrue(any("06-tma" in link for link in links), links)
         self.type(Keys.ARROW_DOWN)
         self.assertEqual(self.focused().get_attribute("href"), links[0])
         self.type(Keys.ESCAPE)
-        self.assertFalse(self.find("#found").is_displayed())
+        self.assertFalse(self.find("#Found").is_displayed())
         self.type(Keys.ENTER)
         self.wait(lambda: self.browser.current_url == links[0])
 
     def test_says_what_it_does_not_find(self):
         self.open(LESSON)
-        self.find("#search").send_keys("xyzzy")
-        self.wait(lambda: "No page has" in self.find("#found").text)
+        self.find("#Search").send_keys("xyzzy")
+        self.wait(lambda: "No page has" in self.find("#Found").text)
 
     def test_unfolds_terms_and_answers(self):
         self.open(LESSON)
@@ -220,7 +220,7 @@ class Keyboard(InBrowser):
     def test_switches_the_theme_and_keeps_it(self):
         self.open(LESSON)
         before = self.script("return getComputedStyle(document.body).backgroundColor")
-        self.script("document.getElementById('theme').focus()")
+        self.script("document.getElementById('Theme').focus()")
         self.type(Keys.SPACE)
         after = self.script("return getComputedStyle(document.body).backgroundColor")
         self.assertNotEqual(before, after)
@@ -230,12 +230,12 @@ class Keyboard(InBrowser):
 
     def test_opens_the_contents_on_a_phone(self):
         self.open(LESSON, 360)
-        self.assertFalse(self.find("#contents").is_displayed())
-        self.script("document.getElementById('menu').focus()")
+        self.assertFalse(self.find("#Contents").is_displayed())
+        self.script("document.getElementById('Menu').focus()")
         self.type(Keys.ENTER)
-        self.assertTrue(self.find("#contents [aria-current]").is_displayed())
+        self.assertTrue(self.find("#Contents [aria-current]").is_displayed())
         self.type(Keys.ESCAPE)
-        self.assertFalse(self.find("#contents").is_displayed())
+        self.assertFalse(self.find("#Contents").is_displayed())
 
     def test_names_lines_by_the_address(self):
         self.open("stages/06-tma/kernel.cu.html#L30-L32")
@@ -296,14 +296,14 @@ class Bench(InBrowser):
     def open_bench(self, path=LESSON, width=1400):
         self.browser.get("about:blank")
         self.open(path, width)
-        self.wait(lambda: self.script("return document.querySelectorAll('#pane span[data-line]').length") > 10)
+        self.wait(lambda: self.script("return document.querySelectorAll('#Pane span[data-line]').length") > 10)
 
     def run_with(self, seqlen):
-        self.script("document.querySelector('#options [name=seqlen]').value = arguments[0]", seqlen)
-        self.script("document.getElementById('run').click()")
+        self.script("document.querySelector('#Options [name=seqlen]').value = arguments[0]", seqlen)
+        self.script("document.getElementById('Run').click()")
 
     def verdict(self):
-        return self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#happened .verdict"))[0].text
+        return self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Happened .verdict"))[0].text
 
     def test_runs_each_kernel_and_each_mistake_as_its_lesson_says(self):
         runs = 0
@@ -322,21 +322,21 @@ class Bench(InBrowser):
         self.script("arguments[0].focus()", button)
         self.type(Keys.ENTER)
         self.wait(lambda: self.focused().get_attribute("name") == "guess")
-        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "#happened .verdict"), [])
-        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#pane .new")), 1)
+        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "#Happened .verdict"), [])
+        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .new")), 1)
         self.type(Keys.ARROW_DOWN, Keys.ENTER)
-        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#happened .guessed"))
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Happened .guessed"))
         self.assertIn("Your guess: the result is right, and a hazard is reported.", self.find(".guessed").text)
-        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#runs button")), 2)
+        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")), 2)
         self.assertIn("deadlock", self.find(".hazard").text)
-        self.assertTrue(self.browser.find_elements(By.CSS_SELECTOR, "#pane .at-fault"))
+        self.assertTrue(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .at-fault"))
 
     def test_counts_at_the_lines_and_prints_what_the_terminal_has(self):
         """The same numbers as the program's own report, line by line."""
         self.open_bench(f"{LESSON}#run&kernel=&o=--causal")
         self.assertIn("right", self.verdict())
-        self.assertGreater(len(self.browser.find_elements(By.CSS_SELECTOR, "#pane i[style]")), 30)
-        report = self.script("return document.querySelector('#report pre').textContent")
+        self.assertGreater(len(self.browser.find_elements(By.CSS_SELECTOR, "#Pane i[style]")), 30)
+        report = self.script("return document.querySelector('#Report pre').textContent")
         native = subprocess.run(["./stage-06", "--device=emulator", "--causal"], capture_output=True, text=True, check=True)
         self.assertEqual(report.split("hazards")[1].split(), native.stdout.split("hazards")[1].split())
 
@@ -348,47 +348,47 @@ class Bench(InBrowser):
         self.assertIn("97", address_of_run)
         self.open_bench(address_of_run.removeprefix(self.base))
         self.verdict()
-        self.assertIn("seqlen 97", self.script("return document.querySelector('#report pre').textContent"))
+        self.assertIn("seqlen 97", self.script("return document.querySelector('#Report pre').textContent"))
 
     def test_stops(self):
         self.open_bench()
         self.run_with(4096)
-        self.wait(lambda: "running" in self.find("#status").text)
-        self.script("document.getElementById('stop').click()")
-        self.wait(lambda: self.find("#status").text == "stopped")
+        self.wait(lambda: "running" in self.find("#Status").text)
+        self.script("document.getElementById('Stop').click()")
+        self.wait(lambda: self.find("#Status").text == "stopped")
         self.run_with(64)
         self.assertIn("right", self.verdict())
 
     def test_takes_edited_ptx(self):
         """Text that is no PTX is an error with its line; a real change shows."""
         self.open_bench()
-        self.script("document.getElementById('own').open = true")
-        self.wait(lambda: len(self.script("return document.querySelector('#own textarea').value")) > 1000)
-        self.script("""const field = document.querySelector("#own textarea");
+        self.script("document.getElementById('Own').open = true")
+        self.wait(lambda: len(self.script("return document.querySelector('#Own textarea').value")) > 1000)
+        self.script("""const field = document.querySelector("#Own textarea");
           field.value = field.value.replace("ex2.approx", "ex3.approx");
-          document.querySelector("#own button").click()""")
+          document.querySelector("#Own button").click()""")
         self.assertIn("ex3.approx.ftz.f32: unknown instruction", self.verdict())
-        self.script("""const field = document.querySelector("#own textarea");
+        self.script("""const field = document.querySelector("#Own textarea");
           field.value = field.value.replace("ex3.approx", "ex2.approx").replaceAll(/fence.proxy.async[^;]*;/g, "");
-          document.querySelector("#own button").click()""")
-        self.wait(lambda: "missing proxy fence" in self.find("#happened").text)
+          document.querySelector("#Own button").click()""")
+        self.wait(lambda: "missing proxy fence" in self.find("#Happened").text)
 
     def test_has_nothing_that_axe_objects_to(self):
         for theme in ("light", "dark"):
             self.open_bench()
             self.script("document.documentElement.dataset.theme = arguments[0]; chooseMistake(3)", theme)
             self.assertEqual(self.objections(), [])
-            self.script("document.querySelector('#guess input').click()")
-            self.script("document.querySelector('#guess button').click()")
+            self.script("document.querySelector('#Guess input').click()")
+            self.script("document.querySelector('#Guess button').click()")
             self.verdict()
-            self.wait(lambda: not self.find("#stop").is_displayed())
+            self.wait(lambda: not self.find("#Stop").is_displayed())
             self.assertEqual(self.objections(), [])
 
     def test_fits_a_phone(self):
         self.open_bench(f"{LESSON}#run&kernel=2&o=--seqlen=512", 360)
         self.verdict()
         self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 360)
-        self.assertTrue(self.find("#pane").is_displayed())
+        self.assertTrue(self.find("#Pane").is_displayed())
 
 
 if __name__ == "__main__":
