@@ -10,6 +10,8 @@ let shown = null;  // the run whose result is shown: {words, options, kernel, re
 const listings = {};  // by path: a promise of the lines as HTML
 const kernels = {};   // by name: a promise of the text of its PTX
 
+const WIDE = "(min-width: 82rem)";  // as in book.css: there the bench stands beside the lesson
+
 const COUNTERS = [["warp instructions", /^smsp__inst_executed\.sum$/], ["barriers and waits", /^inst_synchronisation$/],
   ["special functions", /^inst_mufu$/], ["wavefronts of shared memory", /wavefronts_mem_shared/],
   ["bank conflicts", /bank_conflicts/], ["sectors of global memory", /sectors.*(global|lg)/],
@@ -256,7 +258,8 @@ function withEdits(lines, edits) {
   return rows;
 }
 
-async function showSource(line) {
+// The file that is chosen, with the line in sight; isNamed: it is marked, because somebody asked for it.
+async function showSource(line, isNamed = false) {
   const path = byId("File").value, pane = byId("Pane"), code = pane.querySelector("code");
   const rows = withEdits(await linesOf(path), chosenMistake()?.edits[path] ?? []);
   if (byId("File").value != path) return;
@@ -286,13 +289,28 @@ async function showSource(line) {
   }));
   pane.setAttribute("aria-label", path);
   const row = line && code.querySelector(`[data-line="${line}"]`);
+  row?.classList.toggle("chosen", isNamed);
   if (row) pane.scrollTop = row.offsetTop - pane.clientHeight / 2;  // scrollIntoView would move the lesson as well
 }
 
-function goTo({file, line}) {
+function goTo({file, line}, isNamed) {
   if (![...byId("File").options].some(option => option.value == file)) byId("File").append(element("option", {textContent: file}));
   byId("File").value = file;
-  showSource(line);
+  showSource(line, isNamed);
+}
+
+// A name in the lesson leads to its line; while the bench stands beside the lesson, on the bench.
+function showNames() {
+  for (const link of document.querySelectorAll("article a.code")) {
+    const [, file, line] = link.getAttribute("href").match(/^(?:\.\.\/)*(.*)\.html(?:#L(\d+))?$/) ?? [];
+    if (!data.files.includes(file)) continue;
+    link.addEventListener("click", event => {
+      const isBeside = document.body.classList.contains("benched") && matchMedia(WIDE).matches;
+      if (!isBeside || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      goTo({file, line}, true);
+    });
+  }
 }
 
 // ---- a mistake: first a guess, then its runs ----
@@ -383,7 +401,8 @@ async function start() {
       chooseMistake(parseInt(link.getAttribute("href").match(/break-(\d+)/)[1]));
     });
   }
-  if (matchMedia("(min-width: 82rem)").matches) openBench();
+  showNames();
+  if (matchMedia(WIDE).matches) openBench();
   await showSource();
   runFromAddress();
   addEventListener("hashchange", runFromAddress);

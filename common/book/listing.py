@@ -16,7 +16,7 @@ FORMATTER = HtmlFormatter(nowrap=True)
 
 def coloured(text, lexer):
     """The lines of a text as HTML. Each is complete by itself: a comment of two lines is two elements."""
-    return highlight(text, lexer(stripnl=False, ensurenl=False), FORMATTER).split("\n")
+    return highlight(text, lexer(stripnl=False, ensurenl=False), FORMATTER).removesuffix("\n").split("\n")
 
 
 def lexer_of(path):
