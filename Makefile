@@ -52,6 +52,7 @@ progress: ## shows which tasks are done, and which one is next
 	@python3 common/course/course.py progress
 
 book: ## makes build/book: all lessons and notes as static pages, with search; any host can serve them
+book-runs: ## the same, with kernels and mistakes that run in the browser: compiles 250 kernels, half an hour
 test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
