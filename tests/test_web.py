@@ -114,9 +114,11 @@ class Mistakes(SameRun):
         changed = [(stage, change) for stage in STAGES
                    for change in course.changes(stage, "breaks")[:QUICK_MISTAKES if QUICK else None] if change.all("Run")]
         for (stage, change), pairs in all_at_once(show, changed):
-            for one, other in pairs if isinstance(pairs, list) else ():
+            compared = isinstance(pairs, list)
+            for one, other in pairs if compared else ():
                 with self.subTest(f"{number_of(stage)}-{change.key}", title=change.title):
                     self.expect_same(one, other)
+            print(f"{number_of(stage)}-{change.key}: {f'{len(pairs)} runs' if compared else 'not compared'}")
 
 
 if __name__ == "__main__":

@@ -31,10 +31,8 @@ $(WEB)/objects/%.o: %.c $(WEB)/flags $(WEB)/members | build/have/emscripten
 	@mkdir -p $(@D)
 	$Q$(EMSCRIPTEN) $(WEB_CFLAGS) $(if $(filter stages/%,$<),-Dstage=stage_$(call number,$(notdir $(patsubst %/,%,$(dir $<))))) $(INCLUDE) -MMD -MP -c $< -o $@
 
-web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js
 $(WEB)/run.js $(WEB)/worker.js: $(WEB)/%: common/web/%
 	@cp $< $@
-.PHONY: web
 
 # ---- make test-web ----
 
@@ -49,3 +47,6 @@ $(WEB)/suites.js: $(WEB_SUITE_OBJECTS) $(WEB)/parts.a
 	$(call say,EMLD $@)
 	$Q$(EMSCRIPTEN) -O2 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4294967296 -sMODULARIZE=1 -sEXPORT_NAME=createSuites \
 	  -sINVOKE_RUN=0 -sEXIT_RUNTIME=1 -sEXPORTED_RUNTIME_METHODS=callMain,ENV,FS -sENVIRONMENT=node -lnodefs.js $(WEB_NODE) $^ -o $@
+# As for the native suites: run_tests in tests.mk. Where arithmetic is the matter, QUICK=1 runs all.
+WEB_ENVIRONMENT := HL_ROOT=./ PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build
+WEB_PATTERNS := $(if $(QUICK),float/ rounded/ convert/ half/ integer/ golden wgmma/)
