@@ -108,7 +108,7 @@ peers: $(LADDER) $(BASELINES) ## on the GPU: times the stages interleaved with P
 windows: $(BUILD)/libwindow.so ## on the GPU: times stage 21 interleaved with other attention with windows; OPTIONS go to plots/windows.py
 	@python3 plots/windows.py --record $(OPTIONS)
 flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
-web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js ## builds emulator and stages in WebAssembly, for pages: common/web/README.md
+web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js ## builds emulator and stages in WebAssembly, for pages: notes/web.md
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
 install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
 run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS

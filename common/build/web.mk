@@ -1,4 +1,4 @@
-# The emulator, the harness and all stages as one WebAssembly module, for the book: common/web/README.md.
+# The emulator, the harness and all stages as one WebAssembly module, for the book: notes/web.md.
 
 WEB := build/web
 EMCC ?= emcc
