@@ -5,7 +5,7 @@ Runs in the repository's root after make web: python3 tests/test_web.py [stage n
 environment leaves out most mistakes, and all but one run of each stage.
 """
 import concurrent.futures
-import glob
+import hashlib
 import json
 import os
 import shutil
@@ -34,7 +34,7 @@ RUNS = {
     "--window": ("--seqlen=130 --window=33 --schedule=2",),
     "--keys": ("--keys=131 --head-dim=128 --schedule=3",),
     "--size": ("--m=130 --n=72 --k=136 --schedule=3",),
-    "--hazards": ("--hazards=off", "--counters", "--step-limit=100", "--no-such-option"),
+    "--hazards": ("--hazards=off", "--counters", "--steps", "--step-limit=100", "--no-such-option"),
 }
 
 
@@ -46,15 +46,19 @@ def runs_of(stage):
 
 
 def run(command, options):
-    """What a program says and does: exit code, report, errors and the record."""
+    """What a program says and does: exit code, report, errors, the record, and the steps that --steps asks for."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "record.json")
+        path, steps = os.path.join(folder, "record.json"), os.path.join(folder, "steps")
+        options = [option.replace("--steps", f"--steps={steps}") for option in options]
         done = subprocess.run([*command, *options, f"--json={path}"], capture_output=True, text=True, errors="replace",
                               check=False)
         record = {}
         if os.path.exists(path):
             with open(path, encoding="utf-8", errors="replace") as file:
                 record = json.load(file)
+        if os.path.exists(steps):
+            with open(steps, "rb") as file:
+                record["steps"] = hashlib.sha256(file.read()).hexdigest()
     return done.returncode, done.stdout, done.stderr.replace("./stage", "stage"), record
 
 

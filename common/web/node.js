@@ -30,7 +30,7 @@ async function main([stage, kernels, ...options]) {
   });
   fs.writeSync(1, result.report);
   fs.writeSync(2, result.errors);
-  if (json !== null) fs.writeFileSync(json, JSON.stringify(result));
+  if (json !== null) fs.writeFileSync(json, JSON.stringify({...result, steps: null}));
   if (steps !== null && result.steps) fs.writeFileSync(steps, result.steps);
   process.exitCode = result.code;
 }
