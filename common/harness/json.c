@@ -124,6 +124,21 @@ static void print_line_of(FILE *out, const LineCounters *line) {
   putc('}', out);
 }
 
+// ---- steps: those of --steps name files by their numbers ----
+
+static void print_step_files(FILE *out, const Device *device) {
+  int count;
+  bool complete;
+  device_steps(device, &count, &complete);
+  fprintf(out, ",\n\"steps_complete\":%s,\"step_files\":[", complete ? "true" : "false");
+  const char *file;
+  for (int i = 0; (file = device_step_file(device, i)); i++) {
+    if (i) putc(',', out);
+    print_text(out, file);
+  }
+  putc(']', out);
+}
+
 // ---- the file ----
 
 static void print_run(FILE *out, const Session *session, int code) {
@@ -150,7 +165,9 @@ static void print_run(FILE *out, const Session *session, int code) {
     fputs(i ? ",\n" : "\n", out);
     print_line_of(out, &lines[i]);
   }
-  fputs("]}\n", out);
+  fputs("]", out);
+  if (session->options.steps) print_step_files(out, device);
+  fputs("}\n", out);
 }
 
 bool json_write(const char *path, const Session *session, int code) {
