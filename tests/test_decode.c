@@ -414,6 +414,17 @@ Test(gpu_decode, is_right_for_lengths_pages_and_queries) {
     }
 }
 
+Test(gpu_decode, records_lengths_pages_and_queries) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
+  Output *output = run_line("stage-13f", "--device=gpu --batch=3 --keys=64 --page=16 --lengths=5,64 --queries=2 "
+                                         "--heads=8 --kv-heads=2 --head-dim=64 --csv=-");
+  cr_expect_eq(output->code, 0, "%s", output->err);
+  cr_expect(strstr(output->out, ",batch,heads,kv_heads,keys,head_dim,queries,page,lengths,input,median_ms,"), "%s",
+            output->out);
+  cr_expect(strstr(output->out, ",3,8,2,64,64,2,16,5 64,normal,"), "%s", output->out);
+  free(output);
+}
+
 // ---- the kernels that only read ----
 
 static DeviceModule *load_stage_13(Device *device) {

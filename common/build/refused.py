@@ -3,7 +3,8 @@ usually causes it, and where to read more.
 
     python3 refused.py WORD KERNEL.ptx KERNEL.log
 
-WORD is what is refused: stack, spills, serialised or setmaxnreg. Lines that begin with two blanks explain the one above.
+WORD is what is refused: stack, spills, serialised or setmaxnreg. Lines that begin with two blanks explain the
+one above.
 """
 import os
 import re
@@ -25,7 +26,8 @@ MEANINGS = (  # words of a remark of ptxas; what the remark means; what usually 
      "wgmma_wait is missing before the use, comes after it, or leaves too many groups in flight"),
     ("unable to determine register count", "ptxas does not know how many registers a thread has at launch, "
      "and ignores setmaxnreg", "the kernel has no __launch_bounds__"),
-    ("minimum register", "the code after setmaxnreg needs more registers than that gives it; ptxas ignores every setmaxnreg",
+    ("minimum register",
+     "the code after setmaxnreg needs more registers than that gives it; ptxas ignores every setmaxnreg",
      "the number is too small for what the warpgroup computes"),
 )
 SPILL = re.compile(r"\b[1-9]\d* bytes spill")
@@ -112,7 +114,8 @@ def remarks(ptx, log):
 def main(word, ptx_path, log_path):
     ptx, log = (open(path, encoding="utf-8", errors="replace").read() if os.path.exists(path) else ""
                 for path in (ptx_path, log_path))
-    print(*(memory(ptx, log, word == "stack", ptx_path) if word in ("stack", "spills") else remarks(ptx, log)), sep="\n")
+    is_memory = word in ("stack", "spills")
+    print(*(memory(ptx, log, word == "stack", ptx_path) if is_memory else remarks(ptx, log)), sep="\n")
     print(f"  All that ptxas reports: cat {log_path}")
     stage = os.path.splitext(os.path.basename(ptx_path))[0]
     words = f"{word} spills" if word == "stack" and SPILL.search(log) else word
