@@ -110,7 +110,9 @@ class Calls(unittest.TestCase):
 
     def test_a_plain_cache(self):
         q, k, v = self.queries(), self.cache(2, 4, 100, 64), self.cache(2, 4, 100, 64)
-        call = hopper_ladder.decode(q, k, v, q, stage="13f", scale=0.5, keys=90)
+        lse = torch.empty(2, 8, 3)
+        call = hopper_ladder.decode(q, k, v, q, stage="13f", scale=0.5, keys=90, lse=lse)
+        self.assertEqual(call.lse, lse.data_ptr())
         self.assertEqual([call.batch, call.heads, call.kv_heads, call.keys, call.head_dim, call.queries],
                          [2, 8, 4, 90, 64, 3])
         self.assertEqual((call.stage, call.type, call.scale, call.page), (b"13f", hopper_ladder.BF16, 0.5, 0))
@@ -151,6 +153,7 @@ class Calls(unittest.TestCase):
                 ((q, k, k, q), {"block_table": table.long()}, "block_table: torch.int64 .2, 7.; torch.int32 .2, entries."),
                 ((q, k, k, q), {"block_table": table[:1]}, "block_table: torch.int32 .1, 7."),
                 ((q, k, k, q), {"block_table": table.t().contiguous().t()}, "rows without gaps, is allowed"),
+                ((q, k, k, q), {"lse": torch.ones(2, 3, 8)}, "lse: torch.float32 .2, 3, 8.; torch.float32 .2, 8, 3."),
                 ((q, k, k, q), {"k_scale": torch.ones(2, 8)}, "k_scale: torch.float32 .2, 8.; torch.float32 .2, 4."),
                 ((q, k, k, q), {"v_scale": torch.ones(1).double()}, "v_scale: torch.float64 .1,.; torch.float32 .1,."),
         ):

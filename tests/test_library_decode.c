@@ -135,6 +135,9 @@ Test(library_decode, what_a_stage_cannot_do) {
   call = small_decode("13e");
   call.stage = NULL, call.queries = 2;
   EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "queries 2: stage 13e-fp8-kv answers one query a sequence");
+  call = small_decode("22");
+  call.head_dim = 64;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "head_dim 64: stage 22-paged-cluster does 128 alone");
   call = small_decode("13");
   call.q.batch = 1024, call.q.head = call.q.row = 64;
   EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED,
@@ -204,6 +207,40 @@ Test(library_decode, scales_that_make_no_sense) {
   call.k_scale.data = (const float *)lengths;
   EXPECT_STATUS(hl.attention_decode(&call), HL_INVALID, "k_scale: type HL_BF16 has no scales; is the type HL_E4M3?");
   cr_expect_eq(driver->launches, 0);
+}
+
+Test(library_decode, lse_that_makes_no_sense) {
+  HlDecode call = small_decode("13d");
+  call.lse = (float *)lengths;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "lse: stage 13d-ragged does not write the log-sum-exp");
+  call = small_decode("13e");
+  call.lse = (float *)lengths;
+  call.stage = NULL;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "lse: stage 13e-fp8-kv does not write the log-sum-exp");
+  call = small_decode("13f");
+  call.lse = (float *)0x1002;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_INVALID, "lse: the address 0x1002 is not aligned to 4 bytes");
+  call.lse = (float *)call.k.data;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_INVALID, "k overlaps lse");
+  call.lse = (float *)call.o.data - 2 * 8 + 1;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_INVALID, "o overlaps lse");
+  call.lse -= 1;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  cr_expect_eq(driver->launches, 2);
+}
+
+// Only when it is asked for do the kernels run that write it.
+Test(library_decode, lse_has_kernels_of_its_own) {
+  HlDecode call = small_decode(NULL);
+  call.lse = (float *)lengths;
+  driver->parameter = 3;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  cr_expect_str_eq(driver->launch[0].kernel, "decode_64_8_lse");
+  cr_expect_str_eq(driver->launch[1].kernel, "combine_64_lse");
+  cr_expect_eq(driver->launch[0].taken, (uintptr_t)lengths);
+  call.lse = NULL, call.queries = 2;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  cr_expect_str_eq(driver->launch[2].kernel, "decode_64_8");
 }
 
 // ---- which stage answers ----
@@ -381,6 +418,10 @@ Test(library_decode_emulated, is_right, .timeout = 600) {
 
 Test(library_decode_emulated, every_cache_is_right, .timeout = 600) {
   expect_right_on_emulator("gpu_library_decode/every_cache_is_right");
+}
+
+Test(library_decode_emulated, log_sum_exps_are_right, .timeout = 600) {
+  expect_right_on_emulator("gpu_library_decode/every_log_sum_exp_is_right");
 }
 
 Test(library_decode_emulated, graphs_are_right, .timeout = 600) {

@@ -174,7 +174,7 @@ static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_M && index <= OPTION_SIZE && !stage->gemm) return "is not a matrix product";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs == INPUTS_F16) return "has no e4m3 inputs";
   if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
-  if (index == OPTION_LSE && !stage->lse) return "does not store the log-sum-exp";
+  if (index == OPTION_LSE && (!stage->lse || stage->decode)) return "does not store the log-sum-exp";
   return NULL;
 }
 

@@ -22,7 +22,8 @@ class EarlierStage(ctypes.Structure):
 
 
 class Stage(EarlierStage):
-    _fields_ = [("decode", ctypes.c_int32), ("ragged", ctypes.c_int32), ("queries", ctypes.c_int32)]
+    _fields_ = [("decode", ctypes.c_int32), ("ragged", ctypes.c_int32), ("queries", ctypes.c_int32),
+                ("head_dim", ctypes.c_int32)]
 
 
 class Tensor(ctypes.Structure):
@@ -49,7 +50,7 @@ class Decode(ctypes.Structure):
     ] + [("type", ctypes.c_int), ("scale", ctypes.c_float), ("flags", ctypes.c_uint32)] + [
         (name, Tensor) for name in ("q", "o", "k", "v")
     ] + [("lengths", ctypes.c_void_p)] + [(name, ctypes.c_int32) for name in ("page", "pages", "table_row")] + [
-        ("block_table", ctypes.c_void_p), ("k_scale", Scale), ("v_scale", Scale), ("stream", ctypes.c_void_p),
+        ("block_table", ctypes.c_void_p), ("lse", ctypes.c_void_p), ("k_scale", Scale), ("v_scale", Scale), ("stream", ctypes.c_void_p),
         ("reserved", ctypes.c_int64 * 8)]
 
 
@@ -131,12 +132,13 @@ def set_pages(result, block_table, page, pages):
     result.keys = entries * page
 
 
-def decode(q, k, v, o, lengths=None, block_table=None, k_scale=None, v_scale=None, stage=None, **others):
+def decode(q, k, v, o, lengths=None, block_table=None, lse=None, k_scale=None, v_scale=None, stage=None, **others):
     """A call of hl_attention_decode with these tensors. q and o: bf16 [batch, heads, queries, head_dim]. k and v: bf16 or
     float8_e4m3fn [batch, kv_heads, keys, head_dim], or with a block_table, int32 [batch, entries], [pages, kv_heads, page,
     head_dim]. Their strides may be any; a cache [pages, page, kv_heads, head_dim] is passed as k.transpose(1, 2).
-    lengths: int32 [batch]. k_scale and v_scale: fp32 [1] or [batch, kv_heads]. others: fields of Decode, such as keys, the
-    most that a sequence has: without it as many as there is room for."""
+    lengths: int32 [batch]. lse, which the call writes: fp32 [batch, heads, queries]. k_scale and v_scale: fp32 [1] or
+    [batch, kv_heads]. others: fields of Decode, such as keys, the most that a sequence has: without it as many as there is
+    room for."""
     if q.dim() != 4 or k.dim() != 4:
         raise ValueError(f"q has {q.dim()} dimensions, K {k.dim()}: 4 are allowed")
     (batch, heads, queries, head_dim), (outer, kv_heads, rows, _) = q.shape, k.shape
@@ -152,6 +154,9 @@ def decode(q, k, v, o, lengths=None, block_table=None, k_scale=None, v_scale=Non
         result.lengths = lengths.data_ptr()
     if block_table is not None:
         set_pages(result, block_table, rows, outer)
+    if lse is not None:
+        expect("lse", lse, "torch.float32", (batch, heads, queries))
+        result.lse = lse.data_ptr()
     if k_scale is not None:
         result.k_scale = cache_scale("k_scale", k_scale, batch, kv_heads)
     if v_scale is not None:

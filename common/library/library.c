@@ -39,9 +39,10 @@ static void describe_stages(void) {
         .type = stage->decode && stage->inputs == INPUTS_F16 ? HL_BF16 : (HlType)stage->inputs,
         .backward = stage->backward,
         .lse = stage->lse,
-        .strided = stage->decode ? stage->ragged : stage->strided,
+        .strided = stage->strided,
         .decode = stage->decode != NULL,
         .ragged = stage->ragged,
+        .head_dim = stage->head_dim,
         .queries = !stage->decode   ? 0
                    : stage->queries ? stage->queries
                                     : 1,
@@ -122,7 +123,9 @@ static const char *fastest_of_13(const Decode *decode) {
 // Finds the stage of a call, and checks the call.
 static HlStatus find_decode(const HlDecode *call, int *index, Decode *decode) {
   if (!call) return call_fail(HL_INVALID, "call: a null pointer");
-  const char *most = call->type == HL_E4M3 ? "13e" : call->queries > 1 ? "13f" : "13d";  // what does all there is to do
+  const char *most = call->type == HL_E4M3            ? "13e"
+                     : call->queries > 1 || call->lse ? "13f"
+                                                      : "13d";  // what does all there is to do
   HlStatus status = find_number(call->stage ? call->stage : most, index);
   if (!status) status = decode_call_check(entries[*index].stage, call, decode);
   if (status || call->stage || strcmp(most, "13d")) return status;
