@@ -386,10 +386,22 @@ Test(library_decode, attention_is_captured_the_same_way) {
   cr_expect_eq(hl.attention(&call), HL_INVALID);
   driver->capturing = NULL;
   run_stage("09", (void *)0x6);
+  run_stage("00", call.stream);
   driver->capturing = call.stream;
   EXPECT_STATUS(hl.attention(&call), HL_INVALID,
                 "the stream is captured, and this call has to allocate a counter first; make the same call on it once "
                 "before the capture");
+}
+
+// A stream that is captured does not tell its id, so it is known by its handle: not so the default stream of a thread,
+// which has the handle of all.
+Test(library_decode, default_stream_of_a_thread_is_not_captured) {
+  HlDecode call = paged_decode("13d");
+  call.stream = (void *)0x2;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  driver->capturing = call.stream;
+  cr_expect_eq(hl.attention_decode(&call), HL_INVALID);
+  cr_expect_eq(driver->launches, 2);
 }
 
 // A graph has the address of the workspace, so a larger one does not take its place before hl_release.
