@@ -9,8 +9,8 @@
 
 static constexpr float LN_2 = 0.693147181f;
 
-// Grid: rows, key heads, sequences. Block: WARPS warps. A warp adds up every WARPS-th part. lse: [batch][key head][row],
-// if the caller wants the log-sum-exp.
+// Grid: rows, key heads, sequences. Block: WARPS warps. A warp adds up every WARPS-th part. lse: where the caller wants
+// the log-sum-exp, [batch][key head][row].
 template <int HEAD_DIM, int KEYS>
 __device__ void combine(const Work &work, const Leftovers &leftovers, float *lse = nullptr) {
   constexpr int PAIRS = HEAD_DIM / 2 / WARP;  // of columns, of each lane
