@@ -1,4 +1,4 @@
-"""libhopper_ladder.so from Python: the structures of hopper_ladder.h for ctypes, and PyTorch's tensors as the library's.
+"""libhopper_ladder.so from Python: hopper_ladder.h's structures for ctypes, and PyTorch's tensors as the library's.
 
     library = hopper_ladder.load("libhopper_ladder.so")
     call = hopper_ladder.call(q, k, v, o, causal=True)      four tensors [batch, heads, seqlen, head_dim], as PyTorch's
@@ -55,8 +55,8 @@ class Decode(ctypes.Structure):
 
 
 def load(path):
-    """The library with the types of its functions. OSError where it cannot be loaded; AttributeError where it is another,
-    or one from before its calls were structures. One from before it had decode has no hl_attention_decode."""
+    """The library with the types of its functions. OSError where it cannot be loaded; AttributeError where it is
+    another, or one from before its calls were structures. One from before it had decode has no hl_attention_decode."""
     library = ctypes.CDLL(os.path.abspath(path))
     if hasattr(library, "hl_supports"):
         raise AttributeError("an older interface")
