@@ -27,9 +27,9 @@ POLL = 2  # instructions: try_wait, and the branch back
 
 
 class Goal(NamedTuple):
-    """A counter, of which at most `limit` is allowed; or, with at_least, at least. `of`: the counter that it is divided by.
-    A share of instructions is shown in percent. Without a counter it is what a score costs: a lane's instructions for each
-    score that the larger problem has more."""
+    """A counter, of which at most `limit` is allowed; or, with at_least, at least. `of`: the counter that it is divided
+    by. A share of instructions is shown in percent. Without a counter it is what a score costs: a lane's instructions
+    for each score that the larger problem has more."""
     words: str
     counter: str
     limit: float
@@ -144,7 +144,8 @@ DECODE = Kind(
            "16 query heads share a key head, and maxima grow by far"),
           ("--batch=2 --heads=2 --kv-heads=1 --keys=4000 --lengths=2700,4000 --splits=1 --input=waves --schedule=5",
            "a block has more than 128 tiles"),
-          ("--batch=30 --keys=70 --heads=5 --kv-heads=5 --splits=2 --input=negative", "many sequences, negative scores")),
+          ("--batch=30 --keys=70 --heads=5 --kv-heads=5 --splits=2 --input=negative",
+           "many sequences, negative scores")),
     counted="--batch=4 --lengths=2000,1,530,0 --keys=4000 --heads=16 --kv-heads=2 --splits=4",
     goals=(Goal("bytes that threads store to global memory", "global_store_bytes", 4 * 16 * 128 * 2),
            Goal("bytes that bulk copies write to global memory", "bulk_global_write_bytes", 4 * 16 * 128 * 2),

@@ -178,11 +178,11 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
     """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not). For tests:
     `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will do."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
-    fields = ("Run", "Ordered", "First", "Goal")
-    runs, ordered, begun, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
+    fields = ("Run", "Ordered", "First", "Tiles", "Goal")
+    runs, ordered, begun, numbered, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
     runs = runs or [(options, None) for options in runs_of(task.stage)]
-    text, built = workshop.build(allow, [options for options, _ in runs + ordered + begun + goals] if quick else None,
-                                 None if passes else 1)
+    launched = [options for options, _ in runs + ordered + begun + numbered + goals]
+    text, built = workshop.build(allow, launched if quick else None, None if passes else 1)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
     if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
@@ -194,7 +194,9 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
         if code:
             why = [f"cause     {cause}"] if cause else explain(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
-    for check, options, cause in [*((orders_its_additions, *one) for one in ordered), *((begins_alike, *one) for one in begun)]:
+    for check, options, cause in [*((orders_its_additions, *one) for one in ordered),
+                                  *((begins_alike, *one) for one in begun),
+                                  *((numbers_alike, *one) for one in numbered)]:
         met, lines = check(task, workshop, options)
         if not met:
             return False, lines + ([f"cause     {cause}"] if cause else [])
@@ -220,6 +222,15 @@ def begins_alike(_, workshop, words):
     found, expected = (altered_ptx.gradients_of_first_blocks(program, kernel, blocks, options)
                        for program in (workshop, Stage(workshop.stage)))
     return found == expected, [f"with {' '.join(options)} the first {blocks} blocks have other tiles than they should"]
+
+
+def numbers_alike(_, workshop, words):
+    """Whether tiles have the same numbers as the stage's, from a number on. `words`: "14 --causal"."""
+    number, *options = words.split()
+    found, expected = (altered_ptx.rows_of_first_tiles(program, number, options)
+                       for program in (workshop, Stage(workshop.stage)))
+    return found == expected, [f"with {' '.join(options)} the tiles from number {number} on are not those that they "
+                               "should be"]
 
 
 def counters(program, options):
