@@ -332,7 +332,6 @@ def refusals():
 
 def pytorch(name):
     def prepare(problem):
-        import torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.nn.functional import scaled_dot_product_attention
 

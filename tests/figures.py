@@ -8,12 +8,13 @@ page has it; of two numbers the first is the least value of a list and the secon
 from no recording, <!-- sourced: WHERE --> says where it comes from: a data sheet, a paper, arithmetic. A table below
 <!-- recorded: FILE.csv --> shows what its rows and columns name.
 
-What the emulator counts follows from the kernels as they are (counting.py): counts("02", "instructions") runs ./stage-02.
-A comment below a table has a few neighbouring cells as its words, "21,552 | 21,024". A tuple has a value for each number,
-in their order. The lines of a block of code below <!-- printed: COMMAND --> are what the command prints.
+What the emulator counts follows from the kernels as they are (counting.py): counts("02", "instructions") runs
+./stage-02. A comment below a table has a few neighbouring cells as its words, "21,552 | 21,024". A tuple has a value
+for each number, in their order. The lines of a block of code below <!-- printed: COMMAND --> are what the command
+prints.
 
-After a new recording or a change to a kernel, python3 tests/figures.py PAGE... writes the new numbers into pages. Read what
-has changed: a sentence may no longer be true.
+After a new recording or a change to a kernel, python3 tests/figures.py PAGE... writes the new numbers into pages. Read
+what has changed: a sentence may no longer be true.
 """
 import csv
 import functools
@@ -192,7 +193,7 @@ def marked_tables(text):
 
 
 def printed_blocks(text):
-    """(command, lines) of each block of code below <!-- printed: COMMAND -->. Which block of a grid a report names may change."""
+    """(command, lines) of each block below <!-- printed: COMMAND -->. Which block of a grid a report names may change."""
     for command, block in re.findall(r"<!-- printed: (.*) -->\n\n((?:    .*\n|\n)+)", text):
         yield command, [" ".join(re.split(r"\.\.\.| block \(", line)[0].split()) for line in block.splitlines() if line.strip()]
 
@@ -204,7 +205,7 @@ CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", r"
               "bytes = ": "bytes"}
 QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz",
               "% of the read rate": "percent_of_read", "read GB/s": "read_gb_per_s", "GB/s": "gb_per_s", "ms": "median_ms"}
-# A recording of the machine has one value a row, and its spread; a row is found by what was measured, and in which unit.
+# A recording of the machine has one value a row, and its spread; a row is found by what was measured, and its unit.
 VALUES = ("least", "greatest", "value")
 WORDS = ("what it holds", "seen by", "met in")  # columns of a table that no recording has
 
@@ -262,7 +263,7 @@ def cell(path, name, head, column, like):
 
 
 def mean_of_run(path, other, run, kernel, column, like):
-    """How many times as fast as another a kernel was in a run, in the mean over the head dimension that heads a column."""
+    """How many times as fast as another a kernel was in a run, in the mean over a column's head dimension."""
     head_dim = column.removeprefix("D = ")
     return shown(statistics.geometric_mean(tuned_e4m3(run, kernel.strip("`"), other, path=path, D=head_dim)), like)
 
@@ -318,7 +319,7 @@ def disagreement(words, expression):
 
 
 def unfounded(prose, comments, known=""):
-    """The figures of a paragraph for which no comment stands, and the counts that stand in no text that is known either."""
+    """The figures of a paragraph for which no comment stands, and the counts that no known text has either."""
     if any(words in MARKS for words, _ in comments):
         return []
     covered = " ".join(words for words, _ in comments)

@@ -155,9 +155,9 @@ class Attempts(unittest.TestCase):
             self.attempts += those
 
     def test_get_the_verdict_that_they_deserve(self):
-        """A wrong one fails and hears why ("Says:"); a right but different one passes ("Passes:"). Only PTX is made, unless
-        ptxas is to refuse it. With QUICK there are two of each stage, a wrong one and a right one. Probes run where the
-        report alone does not say why."""
+        """A wrong one fails and hears why ("Says:"); a right but different one passes ("Passes:"). Only PTX is made,
+        unless ptxas is to refuse it. With QUICK there are two of each stage, a wrong one and a right one. Probes run
+        where the report alone does not say why."""
         def judged(pair):
             task, attempt = pair
             workshop = course.Workshop(f"attempt-{task.name}-{os.path.basename(attempt.path)}", task.stage)

@@ -161,7 +161,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(figures.unfounded(prose, [("sourced", "a paper")]), [])
 
     def test_are_all_accounted_for(self):
-        """By comments; counts also by what the lesson's program prints, or what its mistakes show (tests/test_course.py)."""
+        """By comments; counts also by what the lesson's program prints, or its mistakes show (tests/test_course.py)."""
         for page in set(PAGES) - {mistakes.PAGE}:  # that page is made of what the lessons say
             known = ""
             if page in LESSONS:

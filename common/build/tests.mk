@@ -102,9 +102,13 @@ mathematics: $(MATHEMATICS_PROGRAMS)
 
 # ---- make test-python: a virtual environment of its own, with versions that are pinned ----
 
-PYTHON_REQUIREMENTS := tests/python/requirements.txt $(if $(filter no,$(TORCH)),,tests/python/requirements-torch.txt)
+PYTHON_REQUIREMENTS := tests/python/requirements.txt \
+  $(if $(filter no,$(TORCH)),,tests/python/requirements-torch.txt) \
+  $(if $(filter yes,$(PYCUDA)),tests/python/requirements-pycuda.txt)
 $(eval $(call remember,build/python-requirements,$(PYTHON_REQUIREMENTS)))
 build/python/packages: $(PYTHON_REQUIREMENTS) build/python-requirements
 	@python3 -m venv build/python
-	build/python/bin/pip install --quiet --disable-pip-version-check --only-binary :all: $(addprefix -r ,$(PYTHON_REQUIREMENTS))
+	@# Python compiles what a program imports, which is far less than all.
+	build/python/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: \
+	  $(addprefix -r ,$(PYTHON_REQUIREMENTS))
 	@touch $@
