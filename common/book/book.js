@@ -1,4 +1,4 @@
-// What a page of the book does: the theme, the contents on a phone, search, terms that unfold, lines named by the address.
+// What a page of the book does: the theme, the contents on a phone, search, terms that unfold, lines that are named.
 "use strict";
 
 const root = document.body.dataset.root;
@@ -21,11 +21,11 @@ function isDark() {
 }
 
 function nameTheme() {
-  byId("theme").textContent = isDark() ? "Light" : "Dark";
-  byId("theme").setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`);
+  byId("Theme").textContent = isDark() ? "Light" : "Dark";
+  byId("Theme").setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`);
 }
 
-byId("theme").addEventListener("click", () => {
+byId("Theme").addEventListener("click", () => {
   const chosen = isDark() ? "light" : "dark";
   const isSystems = (chosen == "dark") == night.matches;
   document.documentElement.dataset.theme = isSystems ? "" : chosen;
@@ -38,13 +38,13 @@ nameTheme();
 // ---- the contents ----
 
 function showContents(shown) {
-  byId("contents").classList.toggle("shown", shown);
-  byId("menu").setAttribute("aria-expanded", shown);
+  byId("Contents").classList.toggle("shown", shown);
+  byId("Menu").setAttribute("aria-expanded", shown);
 }
 
-byId("menu").addEventListener("click", () => showContents(!byId("contents").classList.contains("shown")));
-byId("contents").addEventListener("click", event => { if (event.target.closest("a")) showContents(false); });
-document.querySelector("#contents [aria-current]")?.scrollIntoView({block: "center", behavior: "instant"});
+byId("Menu").addEventListener("click", () => showContents(!byId("Contents").classList.contains("shown")));
+byId("Contents").addEventListener("click", event => { if (event.target.closest("a")) showContents(false); });
+document.querySelector("#Contents [aria-current]")?.scrollIntoView({block: "center", behavior: "instant"});
 scrollTo(scrollX, location.hash ? scrollY : 0);
 
 // ---- search ----
@@ -87,32 +87,34 @@ function search(question, all) {
 }
 
 async function showFound() {
-  const question = byId("search").value.trim(), box = byId("found");
+  const question = byId("Search").value.trim(), box = byId("Found");
   box.hidden = question.length < 2;
   if (box.hidden) return;
   try {
     index ??= loadIndex();
     const found = search(question, await index);
-    if (question != byId("search").value.trim()) return;
+    if (question != byId("Search").value.trim()) return;
     const links = found.slice(0, 12).map(([address, page, title]) =>
       element("a", {href: root + address}, title, element("small", {textContent: page == title ? address : page})));
-    box.replaceChildren(...links, element("p", {textContent: !found.length ? `No page has all of these words: ${question}` :
-      found.length > links.length ? `and ${found.length - links.length} more; another word makes them fewer` : ""}));
+    const left = found.length - links.length;
+    const remark = left ? `and ${left} more; another word makes them fewer` : "";
+    const nothing = `No page has all of these words: ${question}`;
+    box.replaceChildren(...links, element("p", {textContent: found.length ? remark : nothing}));
   } catch (error) {
     index = undefined;
     box.replaceChildren(element("p", {textContent: "The search needs a server; python3 -m http.server is one."}));
   }
 }
 
-byId("search").addEventListener("input", showFound);
-byId("search").addEventListener("focus", showFound);
-document.addEventListener("click", event => { if (!event.target.closest("search")) byId("found").hidden = true; });
+byId("Search").addEventListener("input", showFound);
+byId("Search").addEventListener("focus", showFound);
+document.addEventListener("click", event => { if (!event.target.closest("search")) byId("Found").hidden = true; });
 document.querySelector("search").addEventListener("keydown", event => {
-  const stops = [byId("search"), ...byId("found").querySelectorAll("a")];
+  const stops = [byId("Search"), ...byId("Found").querySelectorAll("a")];
   const place = stops.indexOf(document.activeElement);
   if (event.key == "Escape") {
-    byId("search").focus();
-    byId("found").hidden = true;
+    byId("Search").focus();
+    byId("Found").hidden = true;
   } else if (event.key == "ArrowDown" || event.key == "ArrowUp") {
     stops[Math.max(0, Math.min(stops.length - 1, place + (event.key == "ArrowDown" ? 1 : -1)))].focus();
     event.preventDefault();
@@ -123,7 +125,7 @@ document.querySelector("search").addEventListener("keydown", event => {
 document.addEventListener("keydown", event => {
   const writes = event.target.closest("input, textarea, select");
   if (event.key == "/" && !writes && !event.ctrlKey && !event.metaKey) {
-    byId("search").focus();
+    byId("Search").focus();
     event.preventDefault();
   }
   if (event.key == "Escape") showContents(false);
@@ -138,15 +140,16 @@ function unfold(link) {
     link.definition.remove();
     return;
   }
-  const meaning = byId("term-" + link.dataset.term);
-  link.definition = element("aside", {className: "definition"}, ...[...meaning.childNodes].map(node => node.cloneNode(true)));
+  const meaning = byId("Term-" + link.dataset.term);
+  link.definition = element("aside", {className: "definition"});
+  link.definition.append(...[...meaning.childNodes].map(node => node.cloneNode(true)));
   link.definition.setAttribute("aria-label", meaning.querySelector("dfn").textContent);
   const item = link.closest("li, dd"), block = link.closest(".wide, p, h2, h3, blockquote");
   item && !(block && item.contains(block)) ? item.append(link.definition) : block.after(link.definition);
 }
 
 for (const link of document.querySelectorAll("a.term")) {
-  if (!byId("term-" + link.dataset.term)) continue;
+  if (!byId("Term-" + link.dataset.term)) continue;
   link.setAttribute("aria-expanded", "false");
   link.addEventListener("click", event => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -158,7 +161,7 @@ for (const link of document.querySelectorAll("a.term")) {
 // ---- what is too wide can be scrolled with the keyboard ----
 
 function markWide() {
-  for (const box of document.querySelectorAll("pre, .wide, p:has(> .picture)")) {
+  for (const box of document.querySelectorAll("article :is(pre, .wide, p:has(> .picture))")) {
     box.scrollWidth > box.clientWidth ? box.tabIndex = 0 : box.removeAttribute("tabindex");
   }
 }

@@ -1,4 +1,5 @@
-"""Makes the book: static pages of all lessons and notes, from the Markdown and the code where they stand.
+"""Makes the book: static pages of all lessons and notes, from the Markdown and the code where they stand. The names that
+the pages' frame has for its own elements begin with a capital, which no anchor of a heading has.
 
     book.py FOLDER     FOLDER may be served by any host; common/build/book.mk calls this
 
@@ -6,17 +7,21 @@ What a page promises and the repository does not have is an error, a line each, 
 """
 import collections
 import html
+import json
 import os
 import posixpath
 import re
 import shutil
 import string
 import sys
+from typing import NamedTuple
 
+import bench
 import checks
 import contents
 import exercises
 import listing
+import quizzes
 from definitions import definitions
 from render import Writer, anchor_of, words_of
 from search_index import Index
@@ -24,8 +29,8 @@ from tree import STAGES, Broken, address, between, files_of, headers_of, is_list
 
 HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
-ASSETS = ("book.css", "book.js", "icon.svg")
-KEPT = ("web", "ptx")  # in the folder, but not of this program's making
+ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "icon.svg")
+LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone)-([a-z0-9]+)(?:-(\d+))?")
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
 
@@ -41,6 +46,20 @@ def at_night(svg):
     rules = "".join(f'[fill="{day}"]{{fill:{night}}}[stroke="{day}"]{{stroke:{night}}}[color="{day}"]{{color:{night}}}'
                     for day, night in NIGHT.items())
     return re.sub(r"(<svg[^>]*>)", rf"\1\n<style>@media (prefers-color-scheme: dark) {{{rules}}}</style>", svg, count=1)
+
+
+class Around(NamedTuple):
+    """What is around the body of a page: its kind, its headings, the lesson that it belongs to, and the bench."""
+    kind: str
+    headings: tuple = ()
+    near: str = None
+    scripts: tuple = ()
+    bench: str = ""
+
+
+def link_to(here, there, words):
+    """A link from the page at one address to another address."""
+    return f'<a href="{html.escape(between(here, there))}">{html.escape(words)}</a>'
 
 
 class Book:
@@ -63,6 +82,7 @@ class Book:
     # ---- files ----
 
     def put(self, path, text):
+        """Writes a file of the book."""
         place = os.path.join(self.folder, path)
         os.makedirs(os.path.dirname(place), exist_ok=True)
         with open(place, "w", encoding="utf-8") as file:
@@ -75,12 +95,15 @@ class Book:
             self.wanted.append(path)
         return address(path)
 
-    def put_page(self, here, title, body, kind, headings=(), near=None):
+    def put_page(self, here, title, body, around):
         """Writes a page: the frame around its body."""
         full = title if title == "Hopper Ladder" else f"{title} · Hopper Ladder"
         self.put(here, self.template.substitute(
-            title=html.escape(full), root="../" * here.count("/"), kind=kind, body=body,
-            contents=contents.shown(self.parts, here, headings, near), turn=contents.turn(self.parts, here)))
+            title=html.escape(full), root="../" * here.count("/"), kind=around.kind, body=body,
+            bench=around.bench, lab=LAB if around.bench else "",
+            scripts="".join(f'<script src="{between(here, name)}" defer></script>\n' for name in around.scripts),
+            contents=contents.shown(self.parts, here, around.headings, around.near),
+            turn=contents.turn(self.parts, here)))
 
     # ---- what the words of a page lead to ----
 
@@ -118,8 +141,10 @@ class Book:
 
     @staticmethod
     def page_of_command(here, kind, number, key):
+        """The address of the page that shows what make KIND-NUMBER-KEY is about."""
         stages = [stage for stage in STAGES if number_of(stage) == number]
-        places = {"quiz": f"notes/quizzes/{number}-", "case": f"examples/cases/{number}-", "capstone": f"common/course/capstones/{number}.md"}
+        places = {"quiz": f"notes/quizzes/{number}-", "case": f"examples/cases/{number}-",
+                  "capstone": f"common/course/capstones/{number}.md"}
         if kind in places:
             paths = [path for path in markdown() if path.startswith(places[kind])]
             return between(here, address(paths[0])) if paths else None
@@ -147,13 +172,22 @@ class Book:
         text = read(path)
         body = writer.html_of(text)
         title = contents.title_of(path)
+        is_quiz = path.startswith("notes/quizzes/")
+        if is_quiz:
+            body = quizzes.with_fields(path, body)
         if stage:
             body = body.replace("</h1>\n", "</h1>\n" + self.code_of(stage, here), 1)
+        has_bench = stage and bench.is_there(stage)
         self.put_page(here, title, f"<article>\n{body}</article>\n{self.definitions_of(terms, here)}",
-                      "lesson" if stage else "note", writer.headings)
+                      Around("lesson" if stage else "note", headings=writer.headings,
+                             scripts=["quiz.js"] if is_quiz else ["bench.js"] if has_bench else [],
+                             bench=bench.frame(stage) if has_bench else ""))
+        if has_bench:
+            self.put_bench(stage)
         self.add_to_index(here, title, writer, text)
 
     def add_to_index(self, here, title, writer, text):
+        """Lets the search find a page, section by section."""
         place, heading, words = here, title, []
         headings = iter(writer.headings[:])
         for token, following in zip(tokens := writer.markdown.parse(text), [*tokens[1:], None]):
@@ -173,14 +207,14 @@ class Book:
         for anchor in terms:
             term, meaning = self.terms[anchor]
             writer = Writer(GLOSSARY, lambda href: (self.link(GLOSSARY, here, href, {})[0], {}))
-            text += f'<div id="term-{html.escape(anchor)}"><p><dfn>{html.escape(term)}</dfn></p>\n{writer.html_of(meaning)}</div>\n'
-        return f'<div id="terms" hidden>\n{text}</div>' if text else ""
+            text += (f'<div id="Term-{html.escape(anchor)}"><p><dfn>{html.escape(term)}</dfn></p>\n'
+                     f'{writer.html_of(meaning)}</div>\n')
+        return f'<div id="Terms" hidden>\n{text}</div>' if text else ""
 
     def code_of(self, stage, here):
         """Where the code of a lesson is: the stage's files, the headers from elsewhere, its tasks and mistakes."""
         def links(paths):
-            names = [os.path.relpath(path, f"stages/{stage}") if path.startswith(f"stages/{stage}/") else path for path in paths]
-            return "\n".join(f'<a href="{between(here, self.want(path))}">{html.escape(name)}</a>' for path, name in zip(paths, names))
+            return "\n".join(link_to(here, self.want(path), path.removeprefix(f"stages/{stage}/")) for path in paths)
         headers = headers_of(stage)
         rows = [("Code", links(files_of(stage))),
                 ("Headers", f"<details><summary>{len(headers)} from other folders</summary>{links(headers)}</details>")]
@@ -190,15 +224,36 @@ class Book:
         body = "".join(f"<dt>{words}</dt><dd>{text}</dd>" for words, text in rows if text)
         return f'<nav class="code" aria-label="The code of this stage"><dl>{body}</dl></nav>\n'
 
+    def put_bench(self, stage):
+        """What the bench of a lesson loads: its data and kernels, and the emulator, which all lessons share."""
+        mistakes = [change for _, kind, _, parts in exercises.exercises(stage) if kind == "break" for change in parts]
+        data = bench.data_of(stage, mistakes)
+        self.put(f"stages/{stage}/bench.json", json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+        for path in data["files"]:
+            self.want(path)
+        for name in bench.WORKER:
+            self.copy(os.path.join(bench.WEB, name), f"web/{name}")
+        for path in bench.kernels_of(data):
+            self.copy(path, f"ptx/{os.path.basename(path)}")
+
+    def copy(self, path, to):
+        """Puts a file into the book as it is."""
+        to = os.path.join(self.folder, to)
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        shutil.copy(path, to)
+
     def put_exercises(self, stage):
         """The pages of a stage's tasks and mistakes."""
         lesson = f"stages/{stage}/README.md"
         for name, kind, number, parts in exercises.exercises(stage):
             here = f"stages/{stage}/{name}"
-            body = exercises.task_page(stage, parts[0]) if kind == "try" else exercises.mistake_page(stage, number, parts)
+            if kind == "try":
+                body = exercises.task_page(stage, parts[0])
+            else:
+                body = exercises.mistake_page(stage, number, parts, bench.is_there(stage))
             title = f"{'Task' if kind == 'try' else 'Mistake'} {number_of(stage)}-{number}"
             back = f'<p class="path"><a href="index.html">{html.escape(contents.title_of(lesson))}</a></p>'
-            self.put_page(here, title, f"<article>{back}{body}</article>", "exercise", near=lesson)
+            self.put_page(here, title, f"<article>{back}{body}</article>", Around("exercise", near=lesson))
             self.index.add(here, title, f"{title}: {parts[0].title}", "")
 
     def put_file(self, path):
@@ -206,34 +261,30 @@ class Book:
         if os.path.isdir(path):
             self.put_folder(path)
         elif address(path) == path:
-            os.makedirs(os.path.dirname(os.path.join(self.folder, path)), exist_ok=True)
             if path.endswith(".svg"):
                 self.put(path, at_night(read(path)))
             else:
-                shutil.copy(path, os.path.join(self.folder, path))
+                self.copy(path, path)
         elif is_listing(path):
             here = address(path)
-            lessons = " ".join(f'<a href="{between(here, address(f"stages/{stage}"))}">{number_of(stage)}</a>'
+            lessons = " ".join(link_to(here, address(f"stages/{stage}"), number_of(stage))
                                for stage in self.users[path])
             used = f'<p class="path">In stage {lessons}</p>' if lessons else ""
             near = f"stages/{self.users[path][0]}/README.md" if self.users[path] else None
-            self.put_page(here, path, f"<article><h1>{html.escape(path)}</h1>{used}{listing.listing(path, read(path))}</article>",
-                          "listing", near=near)
+            body = f"<h1>{html.escape(path)}</h1>{used}{listing.listing(path, read(path))}"
+            self.put_page(here, path, f"<article>{body}</article>", Around("listing", near=near))
 
     def put_folder(self, path):
         """A folder without a README: its files."""
         here = address(path)
-        rows = "".join(f'<li><a href="{between(here, self.want(posixpath.join(path, name)))}">{html.escape(name)}</a></li>'
-                       for name in sorted(os.listdir(path)) if not name.startswith((".", "__")))
-        self.put_page(here, path, f"<article><h1>{html.escape(path)}</h1><ul>{rows}</ul></article>", "listing")
+        names = sorted(name for name in os.listdir(path) if not name.startswith((".", "__")))
+        rows = "".join(f'<li>{link_to(here, self.want(posixpath.join(path, name)), name)}</li>' for name in names)
+        self.put_page(here, path, f"<article><h1>{html.escape(path)}</h1><ul>{rows}</ul></article>", Around("listing"))
 
     def make(self):
         """Everything."""
-        for name in os.listdir(self.folder) if os.path.isdir(self.folder) else ():
-            if name not in KEPT:
-                path = os.path.join(self.folder, name)
-                (shutil.rmtree if os.path.isdir(path) else os.remove)(path)
-        os.makedirs(self.folder, exist_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
         for name in ASSETS:
             shutil.copy(os.path.join(HERE, name), self.folder)
         for path in markdown():
@@ -248,6 +299,7 @@ class Book:
 
 
 def main(folder):
+    """Makes and checks a book; the exit code."""
     try:
         book = Book(folder)
         book.make()

@@ -17,7 +17,7 @@ RANGE = re.compile(r"L(\d+)-L(\d+)")
 
 
 class Page:
-    """The anchors, links and listings of one page. All quotes and brackets of its text are entities, so a tag is easy to find."""
+    """The anchors, links and listings of one page. Quotes and brackets of its text are entities, so tags are plain."""
 
     def __init__(self, path):
         text = read(path)
@@ -26,8 +26,8 @@ class Page:
         self.twice = [name for name, times in collections.Counter(ids).items() if times > 1]
         self.links = [html.unescape(link) for link in re.findall(r'<a [^>]*href="([^"]*)"', text)]
         self.loads = re.findall(r'<(?:link|script|img|source|iframe)[^>]* (?:href|src)="([^"]*)"', text)
-        self.listings = {path: html.unescape(re.sub("<[^>]*>", "", body)) for path, body in
-                         re.findall(r'<pre class="source" data-path="([^"]*)"><code>(.*?)</code></pre>', text, re.DOTALL)}
+        listings = re.findall(r'<pre class="source" data-path="([^"]*)"><code>(.*?)</code></pre>', text, re.DOTALL)
+        self.listings = {path: html.unescape(re.sub("<[^>]*>", "", body)) for path, body in listings}
 
     def leads_to(self, here, there):
         """Whether a link leads from this page, at the address `here`, to another one."""
@@ -41,6 +41,9 @@ def resolved(here, link):
 
 
 def has_anchor(page, anchor):
+    """Whether a page has a heading, a line or lines of this name; or the bench, if it is a run for it."""
+    if anchor.startswith("run&"):
+        return "Bench" in page.ids
     lines = RANGE.fullmatch(anchor)
     if lines:
         return int(lines[1]) <= int(lines[2]) and f"L{lines[1]}" in page.ids and f"L{lines[2]}" in page.ids
@@ -62,7 +65,8 @@ def faults_of_links(root, pages):
             if not os.path.isfile(os.path.join(root, there)):
                 yield f"{here}: the link {link} leads to no page"
             elif anchor and there in pages and not has_anchor(pages[there], anchor):
-                yield f"{here}: the link {link} leads to no {'line' if re.match(RANGE, anchor) else 'heading or line'} of {there}"
+                what = "line" if RANGE.fullmatch(anchor) else "heading or line"
+                yield f"{here}: the link {link} leads to no {what} of {there}"
 
 
 def faults_of_listings(pages):
@@ -71,7 +75,7 @@ def faults_of_listings(pages):
         for path, text in page.listings.items():
             if not os.path.exists(path):
                 yield f"{here}: {path} is no file any more"
-            elif text.rstrip("\n") != read(path).rstrip("\n"):
+            elif text != read(path).removesuffix("\n") + "\n":
                 yield f"{here}: it is not what {path} says now"
 
 
@@ -90,15 +94,17 @@ def faults_of_stages(pages):
 
 
 def faults_of_styles(root):
+    """What a style or a script would fetch from elsewhere."""
     for path in glob.glob(f"{root}/*.css") + glob.glob(f"{root}/*.js"):
-        for found in re.findall(r"url\(\s*['\"]?(?!data:)[^)]*\)|@import[^;]*|\bfetch\(\s*['\"`]https?:[^)]*", read(path)):
+        for found in re.findall(r"url\(\s*['\"]?(?!data:)[^)]*\)|@import[^;]*|['\"`]https?:[^'\"`]*", read(path)):
             yield f"{os.path.relpath(path, root)}: it would fetch {found}"
 
 
 def faults(root):
     """All faults of the book in this folder, a line each."""
     pages = {os.path.relpath(path, root): Page(path) for path in sorted(glob.glob(f"{root}/**/*.html", recursive=True))}
-    return [*faults_of_links(root, pages), *faults_of_listings(pages), *faults_of_stages(pages), *faults_of_styles(root)]
+    kinds = (faults_of_links(root, pages), faults_of_listings(pages), faults_of_stages(pages), faults_of_styles(root))
+    return [fault for kind in kinds for fault in kind]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What is in the book, and in which order: the ladder as notes/path.md has it, and the notes as notes/README.md lists them.
-A stage or a note that those pages forget is an error."""
+"""What is in the book, and in which order: the ladder as notes/path.md has it, the notes as notes/README.md lists
+them. A stage or a note that those pages forget is an error."""
 import functools
 import html
 import os
@@ -26,28 +26,31 @@ def title_of(path):
 
 def ladder():
     """The stages, by the sections of the path."""
-    chapters, known = [], set()
+    found, known = [], set()
     for section in re.split(r"^## ", read("notes/path.md"), flags=re.MULTILINE)[1:]:
         rows = [stage for stage in STAGE_ROW.findall(section) if stage not in known]
         known.update(rows)
         if rows:
-            chapters.append(Chapter(section.partition("\n")[0], [f"stages/{stage}/README.md" for stage in rows]))
+            found.append(Chapter(section.partition("\n")[0], [f"stages/{stage}/README.md" for stage in rows]))
     for stage in STAGES:
         if stage not in known:
             raise Broken(f"notes/path.md has no row for stages/{stage}")
-    return chapters
+        if not os.path.exists(f"stages/{stage}/README.md"):
+            raise Broken(f"stages/{stage} has no lesson: README.md is missing")
+    return found
 
 
 def notes():
     """The notes, by the paragraphs of their list."""
-    chapters, known = [], {"notes/README.md"}
+    found, known = [], {"notes/README.md"}
     for title, items in re.findall(r"^(To [^:\n]+):\n((?:.+\n)+)", read("notes/README.md"), re.MULTILINE):
-        chapters.append(Chapter(f"Notes to {title[3:]}", [os.path.normpath(f"notes/{path}") for path in NOTE.findall(items)]))
-        known.update(chapters[-1].paths)
+        paths = [os.path.normpath(f"notes/{path}") for path in NOTE.findall(items)]
+        found.append(Chapter(f"Notes to {title[3:]}", paths))
+        known.update(paths)
     for path in markdown():
         if re.fullmatch(r"notes/[^/]+\.md", path) and path not in known:
             raise Broken(f"notes/README.md does not list {path}")
-    return chapters
+    return found
 
 
 def chapters():
@@ -55,8 +58,8 @@ def chapters():
     some = [Chapter("Hopper Ladder", ["README.md", "notes/README.md"]), *ladder(), *notes()]
     named = {path for chapter in some for path in chapter.paths}
     rest = [path for path in markdown() if path not in named]
-    for title, start in (("Quizzes", "notes/quizzes/"), ("Cases", "examples/cases/"), ("Capstones from an empty file", "common/course/"),
-                         ("More", "")):
+    for title, start in (("Quizzes", "notes/quizzes/"), ("Cases", "examples/cases/"),
+                         ("Capstones from an empty file", "common/course/"), ("More", "")):
         some.append(Chapter(title, [path for path in rest if path.startswith(start)]))
         rest = [path for path in rest if not path.startswith(start)]
     return some
@@ -76,9 +79,10 @@ def shown(parts, here, headings=(), near=None):
     """The contents as every page has them. The chapter of the page `here`, or of the path `near`, is unfolded."""
     text = []
     for chapter in parts:
-        is_open = any(address(path) == here or path == near for path in chapter.paths)
+        is_open = " open" if any(address(path) == here or path == near for path in chapter.paths) else ""
         items = "\n".join(item(path, here, headings) for path in chapter.paths)
-        text.append(f'<details{" open" if is_open else ""}><summary>{html.escape(chapter.title)}</summary>\n<ul>\n{items}\n</ul>\n</details>')
+        title = html.escape(chapter.title)
+        text.append(f"<details{is_open}><summary>{title}</summary>\n<ul>\n{items}\n</ul>\n</details>")
     return "\n".join(text)
 
 

@@ -16,10 +16,11 @@ FORMATTER = HtmlFormatter(nowrap=True)
 
 def coloured(text, lexer):
     """The lines of a text as HTML. Each is complete by itself: a comment of two lines is two elements."""
-    return highlight(text, lexer(stripnl=False, ensurenl=False), FORMATTER).split("\n")
+    return highlight(text, lexer(stripnl=False, ensurenl=False), FORMATTER).removesuffix("\n").split("\n")
 
 
 def lexer_of(path):
+    """What colours a file, by its name."""
     name = posixpath.basename(path)
     return MakefileLexer if name == "Makefile" else LEXERS.get(posixpath.splitext(name)[1], TextLexer)
 
@@ -31,15 +32,13 @@ def listing(path, text):
     return f'<pre class="source" data-path="{html.escape(path)}"><code>{body}</code></pre>'
 
 
-def language_of(text):
-    """How a block of a page is coloured: as commands, as C, or not at all."""
-    if COMMAND.match(text):
-        return BashLexer
-    is_code = re.search(r"[;{]\s*(//.*)?$|^\s*(//|#include|__\w+__)", text, re.MULTILINE)
-    return CudaLexer if is_code else TextLexer
-
-
 def block(text, language=""):
-    """A block of code or of a report on a page."""
-    lexer = {"c": CLexer, "cuda": CudaLexer, "python": PythonLexer, "sh": BashLexer}.get(language) or language_of(text)
-    return f'<pre><code>{chr(10).join(coloured(text.removesuffix(chr(10)), lexer))}</code></pre>\n'
+    """A block of a page: commands, whose remarks are coloured; code; or a report, which is not coloured."""
+    text = text.removesuffix("\n")
+    if COMMAND.match(text):
+        body = re.sub(r"((?:^|\s)#\s.*)$", r'<span class="c">\1</span>', html.escape(text), flags=re.MULTILINE)
+    else:
+        is_code = re.search(r"[;{]\s*(//.*)?$|^\s*(//|#include|__\w+__)", text, re.MULTILINE)
+        lexer = LEXERS.get(f".{language}") or (CudaLexer if is_code else TextLexer)
+        body = "\n".join(coloured(text, lexer))
+    return f"<pre><code>{body}</code></pre>\n"

@@ -14,11 +14,12 @@ import listing
 from tree import Broken
 
 NUMBER = re.compile(r"[-+]?[\d,.]+( ?(%|x|TFLOPS|ms|µs|GB/s))?( to [\d,.]+)?|")
+SHORT = 24  # characters of code that stay in one line
 TAGS = re.compile(r"</?(details|summary)>")
-SIZE = re.compile(r'<svg[^>]*\bwidth="([\d.]+)"[^>]*\bheight="([\d.]+)"|<svg[^>]*\bheight="([\d.]+)"[^>]*\bwidth="([\d.]+)"')
 
 
 def anchor_of(title):
+    """The anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -29,6 +30,7 @@ def words_of(token):
 
 
 def is_in_link(tokens, place):
+    """Whether a token stands in a link."""
     kinds = [token.type for token in tokens[:place]]
     return kinds.count("link_open") > kinds.count("link_close")
 
@@ -43,7 +45,8 @@ def mark_numbers(tokens, place):
             rows[-1].append((tokens[last], tokens[last + 1].content, tokens[last + 2]))
         last += 1
     for column in zip(*rows):
-        has_numbers = all(NUMBER.fullmatch(content) for _, content, _ in column[1:]) and any(content for _, content, _ in column[1:])
+        below = [content for _, content, _ in column[1:]]
+        has_numbers = any(below) and all(NUMBER.fullmatch(content) for content in below)
         for opening, content, closing in column:
             if has_numbers:
                 opening.attrSet("class", "number")
@@ -52,8 +55,8 @@ def mark_numbers(tokens, place):
 
 
 class Writer:
-    """Turns the Markdown of one page into HTML. `link` gives (address, attributes) for an address in the text, `command`
-    an address or None for the words of a piece of code, `picture` the address and the SVG of a picture."""
+    """Turns the Markdown of one page into HTML. `link` gives (address, attributes) for an address in the text,
+    `command` an address or None for the words of a piece of code, `picture` the address and the SVG of a picture."""
 
     def __init__(self, path, link, command=lambda words: None, picture=None):
         self.path, self.link, self.command, self.picture = path, link, command, picture
@@ -61,15 +64,15 @@ class Writer:
         self.pictures, self.tag = 0, ""
         self.markdown = MarkdownIt("commonmark").enable("table")
         rules = {"heading_open": self.heading_open, "heading_close": self.heading_close, "link_open": self.link_open,
-                 "image": self.image, "code_inline": self.code_inline, "html_block": self.html, "html_inline": self.html,
+                 "image": self.image, "code_inline": self.code_inline, "table_open": self.table_open,
+                 "table_close": lambda *_: "</table></div>\n", "html_block": self.html, "html_inline": self.html,
                  "code_block": self.block, "fence": self.block}
         for name, rule in rules.items():
-            self.markdown.add_render_rule(name, self._without_self(rule))
-        self.markdown.add_render_rule("table_open", self._without_self(self.table_open))
-        self.markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
+            self.markdown.add_render_rule(name, self._as_rule(rule))
 
     @staticmethod
-    def _without_self(rule):
+    def _as_rule(rule):
+        """What markdown-it calls: it would take the rule for a method of its renderer."""
         return lambda renderer, tokens, place, options, env: rule(renderer, tokens, place)
 
     def html_of(self, text):
@@ -80,7 +83,8 @@ class Writer:
         """A level that is left out, as in the glossary, shows in the size alone: readers by ear want none left out."""
         name = anchor_of(tokens[place + 1].content)
         known = {anchor for _, anchor, _ in self.headings}
-        anchor = next(each for each in itertools.chain([name], (f"{name}-{more}" for more in itertools.count(1))) if each not in known)
+        names = itertools.chain([name], (f"{name}-{more}" for more in itertools.count(1)))
+        anchor = next(each for each in names if each not in known)
         level = int(tokens[place].tag[1])
         small = level == 3 and 2 not in {above for above, *_ in self.headings}
         self.tag = "h2" if small else tokens[place].tag
@@ -90,9 +94,10 @@ class Writer:
 
     def heading_close(self, *_):
         level, anchor, title = self.headings[-1]
-        mark = "" if level == 1 else \
-            f' <a class="mark" href="#{html.escape(anchor)}" tabindex="-1" aria-label="{html.escape(title)}: link">#</a>'
-        return f"{mark}</{self.tag}>\n"
+        if level == 1:
+            return f"</{self.tag}>\n"
+        words = f'href="#{html.escape(anchor)}" aria-label="{html.escape(title)}: link"'
+        return f' <a class="mark" tabindex="-1" {words}>#</a></{self.tag}>\n'
 
     def table_open(self, _, tokens, place):
         mark_numbers(tokens, place)
@@ -108,17 +113,17 @@ class Writer:
     def image(self, _, tokens, place):
         """A picture, as large as it is drawn, and its text, which says the same, for who cannot see it."""
         href, svg = self.picture(tokens[place].attrGet("src"))
-        sizes = SIZE.search(svg)
-        if not sizes:
+        width, height = (re.search(rf'<svg[^>]* {name}="([\d.]+)"', svg) for name in ("width", "height"))
+        if not width or not height:
             raise Broken(f"{self.path}: the picture {tokens[place].attrGet('src')} does not say its width and height")
-        width, height = [text for text in sizes.groups() if text][::1 if sizes[1] else -1]
         self.pictures += 1
         when = ' loading="lazy"' if self.pictures > 1 else ""
-        return (f'<a class="picture" href="{html.escape(href)}"><img src="{html.escape(href)}" width="{width}" height="{height}" '
-                f'alt="{html.escape(words_of(tokens[place]))}"{when}></a>')
+        return (f'<a class="picture" href="{html.escape(href)}"><img src="{html.escape(href)}" width="{width[1]}" '
+                f'height="{height[1]}" alt="{html.escape(words_of(tokens[place]))}"{when}></a>')
 
     def code_inline(self, _, tokens, place):
-        code = f"<code>{html.escape(tokens[place].content)}</code>"
+        kind = ' class="short"' if len(tokens[place].content) <= SHORT else ""
+        code = f"<code{kind}>{html.escape(tokens[place].content)}</code>"
         found = None if is_in_link(tokens, place) else self.command(" ".join(tokens[place].content.split()))
         return f'<a class="code" href="{html.escape(found)}">{code}</a>' if found else code
 

@@ -22,6 +22,7 @@ class Broken(Exception):
 
 @functools.cache
 def read(path):
+    """The text of a file."""
     with open(path, encoding="utf-8") as file:
         return file.read()
 
@@ -29,9 +30,8 @@ def read(path):
 @functools.cache
 def markdown():
     """The paths of all Markdown files of the book."""
-    places = ("README.md", "stages/*/README.md", "notes/*.md", "notes/quizzes/*.md", "examples/cases/*/README.md",
-              "common/course/capstones/*.md", "common/baselines/*/README.md", "tests/*/README.md")
-    return [path for place in places for path in sorted(glob.glob(place))]
+    places = ("README.md", "stages/*/README.md", "notes/**/*.md", "common/**/*.md", "examples/**/*.md", "tests/**/*.md")
+    return [path for place in places for path in sorted(glob.glob(place, recursive=True))]
 
 
 def number_of(stage):
@@ -53,7 +53,7 @@ def address(path):
     """The address of the page about a file or a folder, from the book's root."""
     if os.path.isdir(path):
         readme = posixpath.join(path, "README.md")
-        return posixpath.join("" if path == "." else path, "index.html") if not os.path.exists(readme) else address(readme)
+        return address(readme) if os.path.exists(readme) else posixpath.join(path, "index.html")
     if posixpath.basename(path) == "README.md":
         return posixpath.join(posixpath.dirname(path), "index.html")
     if path.endswith(".md"):

@@ -27,8 +27,8 @@ def plain_addition(match):
 
 
 def without_atomics(program, options):
-    """The run in which no addition to global memory is atomic. The emulator finds no fault in atomic additions without an
-    order, but here it reports a race."""
+    """The run in which no addition to global memory is atomic. The emulator finds no fault in atomic additions without
+    an order, but here it reports a race."""
     return altered(program, options, lambda text: ADDITION.sub(plain_addition, text))
 
 
@@ -43,7 +43,7 @@ def rows_of_first_tiles(program, number, options):
 
 
 def gradients_of_first_blocks(program, kernel, blocks, options):
-    """How many elements of dK and dV are wrong if only the first blocks of a kernel run. It shows which tiles they have."""
+    """How many elements of dK and dV are wrong if only a kernel's first blocks run, to find their tiles."""
     leave = ("{{ .reg .pred behind; .reg .u32 number; mov.u32 number, %ctaid.x; setp.ge.u32 behind, number, {}; "
              "@behind ret; }}").format(blocks)
     text, _ = altered(program, options, lambda text: re.sub(

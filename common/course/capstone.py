@@ -187,7 +187,8 @@ class Capstone:
 
     def in_my_words(self, text):
         """Paths of the workshop as those of the learner's files."""
-        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(f"stage-{STAGE.split('-', maxsplit=1)[0]}", self.name)
+        program = f"stage-{STAGE.split('-', maxsplit=1)[0]}"
+        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(program, self.name)
 
 
 def product(read):
@@ -314,7 +315,8 @@ def command_grade(capstone, trouble):
 
 def command_solution(capstone, _):
     if not capstone.passed():
-        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; make capstone-{capstone.name} judges it")
+        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; "
+                    f"make capstone-{capstone.name} judges it")
     for path in sorted(glob.glob(f"stages/{capstone.stage}/*.h") + glob.glob(f"stages/{capstone.stage}/kernel.cu")):
         with open(path, encoding="utf-8") as file:
             print(f"---- {path}\n\n{file.read()}")
