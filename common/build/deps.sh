@@ -4,6 +4,7 @@
 #   deps.sh nvcc DIRECTORY   NVIDIA's CUDA compiler from its pip wheels, into DIRECTORY (no root needed)
 #   deps.sh criterion        the test framework, from the system's packages
 #   deps.sh gnuplot          for the plots, from the system's packages
+#   deps.sh emscripten       the compiler to WebAssembly and node, from the system's packages
 #   deps.sh nvdisasm DIRECTORY   NVIDIA's disassembler from its pip wheel, into DIRECTORY
 #   deps.sh older DIRECTORY RELEASE   ptxas and NVRTC of an older CUDA, from its pip wheels, into DIRECTORY
 #
@@ -54,6 +55,8 @@ have_criterion() {
 }
 
 have_gnuplot() { gnuplot -e 'set terminal svg' >/dev/null 2>&1; }
+
+have_emscripten() { command -v emcc >/dev/null && command -v node >/dev/null; }
 
 have_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
@@ -183,5 +186,6 @@ case $1 in
   older) [ -x "$2/bin/ptxas" ] || install_older "$2" "$3" ;;
   criterion) have_criterion || install_parts Criterion criterion ;;
   gnuplot) have_gnuplot || install_parts gnuplot gnuplot ;;
-  *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot | nvdisasm DIRECTORY | older DIRECTORY RELEASE" ;;
+  emscripten) have_emscripten || install_parts Emscripten emscripten nodejs ;;
+  *) fail "usage: deps.sh nvcc DIRECTORY | criterion | gnuplot | emscripten | nvdisasm DIRECTORY | older DIRECTORY RELEASE" ;;
 esac

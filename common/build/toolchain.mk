@@ -73,9 +73,9 @@ $Qsh common/build/ptxas.sh $(NVCC) $< $@ $(ALLOWED)
 endef
 
 # Each installs what is missing. Targets wait for a file in build/have, so that it is looked for once.
-.PHONY: nvcc criterion gnuplot nvdisasm
+.PHONY: nvcc criterion gnuplot nvdisasm emscripten
 DEPS = CC="$(CC)" sh common/build/deps.sh $1 $(if $(filter $(WHEEL),$(NVCC)),build/cuda)
-nvcc criterion gnuplot:
+nvcc criterion gnuplot emscripten:
 	@$(call DEPS,$@)
 build/have/nvcc: | $(filter $(WHEEL),$(NVCC))
 build/have/%:
@@ -84,3 +84,7 @@ $(WHEEL):
 	@$(call DEPS,nvcc)
 nvdisasm:
 	@$(if $(filter build/%,$(NVDISASM)),sh common/build/deps.sh nvdisasm build/cuda-nvdisasm)
+
+# The commit of the checkout $1, with a + where its folder $2 differs; "unknown" where git does not know it.
+checkout_commit = $(shell cd "$1" && commit=$$(git rev-parse --short=12 HEAD 2>/dev/null) && \
+  { git diff --quiet HEAD -- $2 || commit=$$commit+; } && echo $$commit || echo unknown)

@@ -84,10 +84,21 @@ bool device_upload(Device *device, DeviceAddress destination, const void *source
   return size == 0 || device->operations->upload(device, destination, source, size);
 }
 
+// FNV-1a. On a GPU it would cost more than the copy.
+static void add_to_downloads(Device *device, const uint8_t *bytes, size_t size) {
+  const uint64_t basis = 0xcbf29ce484222325, prime = 0x100000001b3;
+  if (!device->downloads) device->downloads = basis;
+  for (size_t i = 0; i < size; i++) device->downloads = (device->downloads ^ bytes[i]) * prime;
+}
+
 bool device_download(Device *device, void *destination, DeviceAddress source, size_t size) {
   if (!healthy(device)) return false;
-  return size == 0 || device->operations->download(device, destination, source, size);
+  if (size && !device->operations->download(device, destination, source, size)) return false;
+  if (device->info.kind == DEVICE_EMULATOR) add_to_downloads(device, destination, size);
+  return true;
 }
+
+uint64_t device_downloads(const Device *device) { return device->downloads; }
 
 bool device_fill(Device *device, DeviceAddress address, uint8_t byte, size_t size) {
   if (!healthy(device)) return false;
@@ -173,6 +184,16 @@ bool device_counters(const Device *device, EmulatorCounters *counters) {
 
 const LineCounters *device_line_counters(const Device *device, int *count) {
   return device->operations->line_counters(device, count);
+}
+
+const EmulatorStep *device_steps(const Device *device, int *count, bool *complete) {
+  *count = 0;
+  *complete = true;
+  return device->operations->steps ? device->operations->steps(device, count, complete) : NULL;
+}
+
+const char *device_step_file(const Device *device, int number) {
+  return device->operations->step_file ? device->operations->step_file(device, number) : NULL;
 }
 
 void device_clear_counters(Device *device) { device->operations->clear_counters(device); }

@@ -55,6 +55,9 @@ typedef struct DeviceOptions {
   bool hazards;         // emulator: report hazards
   uint64_t schedule;    // emulator: seed of the warp schedule; 0 is the adversarial default
   uint64_t step_limit;  // emulator: warp instructions a launch may execute, 0: any number
+  int threads;          // emulator: CPU threads, 0: one for each core
+  bool fair;            // emulator: one instruction of each warp in turn
+  int steps;            // emulator: the most steps that are recorded, 0: none
 } DeviceOptions;
 
 typedef struct DeviceInfo {
@@ -85,6 +88,8 @@ Device *device_attach(DeviceError *error);
 bool device_is_current(const Device *device);
 // The CUDA stream (a CUstream; NULL is the default stream) that launches and fills go to from now on.
 void device_use_stream(Device *device, void *stream);
+// Sets *capturing to whether the stream records what is queued on it, for a CUDA graph. It cannot allocate then.
+bool device_is_capturing(Device *device, bool *capturing);
 // Sets *id to a number that no other stream ever has.
 bool device_stream_id(Device *device, uint64_t *id);
 
@@ -182,6 +187,7 @@ bool device_time(Device *device, DeviceWork *work, void *context, double *millis
 typedef struct Hazard Hazard;
 typedef struct LineCounters LineCounters;
 typedef struct EmulatorCounters EmulatorCounters;
+typedef struct EmulatorStep EmulatorStep;
 
 // Hazards since the device opened; *count is 0 on a GPU.
 const Hazard *device_hazards(const Device *device, int *count);
@@ -189,5 +195,11 @@ const Hazard *device_hazards(const Device *device, int *count);
 bool device_counters(const Device *device, EmulatorCounters *counters);
 // The same per source line, valid until the next launch; *count is 0 on a GPU.
 const LineCounters *device_line_counters(const Device *device, int *count);
+// The steps since the device opened, and whether there was room for all; *count is 0 on a GPU.
+const EmulatorStep *device_steps(const Device *device, int *count, bool *complete);
+// The file of that number in them; NULL past the last.
+const char *device_step_file(const Device *device, int number);
+// A checksum of all bytes that were downloaded since the device opened, in order; 0 on a GPU. It differs if a bit does.
+uint64_t device_downloads(const Device *device);
 // Counting begins anew.
 void device_clear_counters(Device *device);

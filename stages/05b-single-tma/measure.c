@@ -76,7 +76,7 @@ static int write_csv(const Session *session, const Latency latencies[BOXES]) {
   return EXIT_RIGHT;
 }
 
-int measure_all(const Session *session) {
+int measure_loads(const Session *session) {
   Device *device = session->device;
   const size_t bytes = (size_t)PLACES * MAX_TILE;
   DeviceAddress tensor = device_alloc(device, bytes), flush = device_alloc(device, L2_FLUSH);

@@ -89,4 +89,4 @@ void explain_phases(FILE *out, const Look looks[LOOKS]);
 // ---- measure.c ----
 
 // Measures, reports, and writes the CSV when there is one. Returns the exit code.
-int measure_all(const Session *session);
+int measure_loads(const Session *session);

@@ -99,7 +99,7 @@ static int check_and_measure(const Session *session, DeviceAddress tensor) {
   if (session->options.counters) report_line_counters(out, session->device);
   if (!is_right(&result) || hazards) return EXIT_WRONG;
   if (session->options.counters_csv) return session_record_counters(session, NULL);
-  return session->options.repeat ? measure_all(session) : EXIT_RIGHT;
+  return session->options.repeat ? measure_loads(session) : EXIT_RIGHT;
 }
 
 // What the user wants explained: one load.

@@ -45,6 +45,13 @@ static inline int log2_of(int power) {
   return shift;
 }
 
+// Of the block table, as Decode says; 0: there is none.
+static inline int table_row_of(const Decode *decode) {
+  const DecodeShape *shape = &decode->shape;
+  if (!decode->block_table) return 0;
+  return decode->table_row ? decode->table_row : (shape->keys + shape->page - 1) / shape->page;
+}
+
 static inline Work paged_work(const Decode *decode, int tile_keys) {
   const DecodeShape *shape = &decode->shape;
   bool paged = decode->block_table != 0;
@@ -56,7 +63,7 @@ static inline Work paged_work(const Decode *decode, int tile_keys) {
       .queries = shape->queries,
       .lengths = decode->lengths,
       .block_table = decode->block_table,
-      .table_row = paged ? (shape->keys + shape->page - 1) / shape->page : 0,
+      .table_row = table_row_of(decode),
       .page_shift = paged ? log2_of(shape->page) : 0,
       .boxes = paged && shape->page < tile_keys ? tile_keys / shape->page : 1,
   };

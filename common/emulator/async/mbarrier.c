@@ -226,7 +226,9 @@ static void execute_mbarrier_wait(Warp *warp, const Inst *inst, Mask mask) {
   if (complete && warp->waits_at != inst) warp_counts(warp, inst)->at_once++;
   warp->waits_at = complete ? NULL : inst;
   if (complete) return;
-  warp_counts(warp, inst)->failed_polls++;
+  InstCounts *counts = warp_counts(warp, inst);
+  counts->failed_polls++;
+  counts->failed_polls_under_load += warp_meanwhile(warp, warp->block->cluster) >> MEANWHILE_LOAD & 1;
   warp_idle(warp);
 }
 
@@ -261,7 +263,7 @@ static void perform_arrival(Cluster *cluster, AsyncOp *op) {
     if (!clock) continue;
     AsyncOp *copy = pending_operation(cluster, agent, clock);
     if (copy) async_finish(cluster, copy);
-    if (mbarrier && cluster->launch->hazards) clocks_add_agent(&cluster->check, &mbarrier->arrived, agent, clock);
+    if (mbarrier && cluster->launch->check.on) clocks_add_agent(&cluster->check, &mbarrier->arrived, agent, clock);
   }
   mbarrier_arrive_async(cluster, op, arrival->mbarrier, arrival->lanes);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "../warp/floating.h"
+#include "../warp/fused.h"
 #include "../warp/rounded.h"
 #include "../warp/machine.h"
 #include "contraction.h"
@@ -56,8 +57,8 @@ F32_HANDLER(mul_f32, x *y, false, false)
 F32_HANDLER(mul_f32_sat, x *y, false, true)
 F32_HANDLER(mul_f32_ftz, multiply_ftz(x, y), true, false)
 F32_HANDLER(mul_f32_ftz_sat, multiply_ftz(x, y), true, true)
-F32_HANDLER(fma_f32, fmaf(x, y, z), false, false)
-F32_HANDLER(fma_f32_sat, fmaf(x, y, z), false, true)
+F32_HANDLER(fma_f32, fused_f32(x, y, z), false, false)
+F32_HANDLER(fma_f32_sat, fused_f32(x, y, z), false, true)
 F32_HANDLER(div_f32, x / y, false, false)
 F32_HANDLER(div_f32_ftz, divide_ftz(x, y), true, false)
 F32_HANDLER(rcp_f32, 1 / x, false, false)
@@ -81,7 +82,7 @@ static void flush_lifted_sums(f32 *sums, const f32 *a, const f32 *b, const f32 *
   static void name(Warp *warp, const Inst *inst, Mask mask) {                                                          \
     f32 *d = SLOT(warp, inst->d, f32), sums[LANES];                                                                    \
     const f32 *a = SLOT(warp, inst->a, f32), *b = SLOT(warp, inst->b, f32), *c = SLOT(warp, inst->c, f32);             \
-    EACH_LANE(FULL_MASK, sums[LANE] = fmaf(flush_f32(a[LANE]), flush_f32(b[LANE]), flush_f32(c[LANE])));               \
+    EACH_LANE(FULL_MASK, sums[LANE] = fused_f32(flush_f32(a[LANE]), flush_f32(b[LANE]), flush_f32(c[LANE])));          \
     flush_lifted_sums(sums, a, b, c);                                                                                  \
     EACH_LANE(mask, d[LANE] = result_f32(sums[LANE], true, sat));                                                      \
   }
@@ -204,7 +205,7 @@ LANE_OPERATION(add_f64, f64, f64, f64, f64, last_nan_f64(x, y, x + y))
 LANE_OPERATION(sub_f64, f64, f64, f64, f64, last_nan_f64(x, y, x - y))
 LANE_OPERATION(mul_f64, f64, f64, f64, f64, last_nan_f64(x, y, x *y))
 // Of the factors' NaNs and the addend's, the second factor's comes first, then the addend's.
-LANE_OPERATION(fma_f64, f64, f64, f64, f64, y != y ? quiet_f64(y) : last_nan_f64(x, z, fma(x, y, z)))
+LANE_OPERATION(fma_f64, f64, f64, f64, f64, y != y ? quiet_f64(y) : last_nan_f64(x, z, fused_f64(x, y, z)))
 LANE_OPERATION(div_f64, f64, f64, f64, f64, x / y)
 LANE_OPERATION(rcp_f64, f64, f64, f64, f64, 1 / x)
 LANE_OPERATION(sqrt_f64, f64, f64, f64, f64, sqrt(x))
@@ -234,8 +235,8 @@ ALWAYS_INLINE u64 rsqrt_high_word(f64 x) { return high_word(1 / sqrt(f64_from_bi
 
 // rsqrt.approx.f64 is that starting point and one step of an iteration, as ptxas writes it.
 static f64 rsqrt_step(f64 x) {
-  f64 y = f64_from_bits(rsqrt_high_word(x)), error = fma(x, -(y * y), 1);
-  return fma(fma(error, 0.375, 0.5), y * error, y);
+  f64 y = f64_from_bits(rsqrt_high_word(x)), error = fused_f64(x, -(y * y), 1);
+  return fused_f64(fused_f64(error, 0.375, 0.5), y * error, y);
 }
 static f64 rsqrt_of(f64 x) {
   if (x != x) return quiet_f64(x);

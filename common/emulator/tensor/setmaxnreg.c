@@ -143,7 +143,7 @@ static void check_met(const Warp *warp, const Inst *inst) {
 }
 
 void setmaxnreg_check_exit(const Warp *warp) {
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->check.on) return;
   const Block *block = warp->block;
   int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
   for (int w = first; w < first + WARPGROUP_WARPS && w < block->warp_count; w++) {
@@ -181,10 +181,10 @@ static void execute_setmaxnreg(Warp *warp, const Inst *inst, Mask mask) {
   int wanted = (int)inst->immediate, lane = __builtin_ctz(mask);
   bool takes = inst->flags, first_try = !warp->share.asked;
   if (start_registers(warp->block) && changes_nothing(warp, inst)) {
-    if (warp_launch(warp)->hazards) check_met(warp, inst);
+    if (warp_launch(warp)->check.on) check_met(warp, inst);
     return;
   }
-  if (first_try && warp_launch(warp)->hazards) check_request(warp, inst, takes, wanted);
+  if (first_try && warp_launch(warp)->check.on) check_request(warp, inst, takes, wanted);
   if (!start_registers(warp->block)) return;
   warp->share.asked = takes && wanted - registers_of(warp) > spare(warp->block);
   if (warp->share.asked) {

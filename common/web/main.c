@@ -1,0 +1,45 @@
+// All stages as one program, for WebAssembly: its name says which one it is, stage-06. The kernels come from a file of
+// that name, stage-06.ptx, where a stage's own program has them embedded.
+#include <stdlib.h>
+
+#include "../harness/harness.h"
+
+#define DECLARE(number) extern const Stage stage_##number;
+STAGES(DECLARE)
+
+typedef struct NamedStage {
+  const char *program;
+  const Stage *stage;
+} NamedStage;
+
+#define NAMED(number) {"stage-" #number, &stage_##number},
+static const NamedStage stages[] = {STAGES(NAMED)};
+
+static const Stage *stage_of_program(const char *program) {
+  for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+    if (!strcmp(program, stages[i].program)) return stages[i].stage;
+  return NULL;
+}
+
+static char *read_kernels(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  if (!file || fseek(file, 0, SEEK_END)) return NULL;
+  *size = (size_t)ftell(file);
+  rewind(file);
+  char *text = malloc(*size + 1);
+  if (text) text[fread(text, 1, *size, file)] = 0;
+  fclose(file);
+  return text;
+}
+
+int main(int argc, char **argv) {
+  const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0];
+  const Stage *stage = stage_of_program(program);
+  char path[64];
+  snprintf(path, sizeof path, "/%.40s.ptx", program);
+  if (!stage) return fprintf(stderr, "%s: there is no such stage\n", program), EXIT_USAGE;
+  // ptxas accepted these kernels when the stage was built. That there is a cubin says so; nothing reads it.
+  DeviceImage image = {.cubin = "", .cubin_size = 1};
+  image.ptx = read_kernels(path, &image.ptx_size);  // NULL: then --ptx names a file
+  return harness_run(stage, &image, argc, argv);
+}
