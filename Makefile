@@ -81,10 +81,15 @@ test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's f
 	@for p in $(MATHEMATICS_PROGRAMS); do echo "$$p" && $(HOPPER_RUN) --hazards=off $$p check tests/mathematics $(INPUTS) || exit 1; done
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
-test-python: $(HOPPER_RUN) build/python/packages ## runs kernels in Triton, Gluon, numba and cuda.core; gets their packages, 3 GB; TORCH=no: without PyTorch, 0.3 GB
+test-python: $(HOPPER_RUN) build/python/packages ## runs kernels in seven of Python's languages; gets their packages, 6 GB; TORCH=no: without PyTorch, 0.7 GB; PYCUDA=yes: compiles PyCUDA
 	@python3 tests/python/run.py build/python/bin/python
+test-tutorials: $(HOPPER_RUN) build/python/packages ## fetches Triton's and Gluon's tutorials, and runs them on the emulator
+	@python3 tests/python/tutorials.py build/python/bin/python
 test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: minutes
 	@python3 tests/suites/run.py
+test-web: web $(WEB)/suites.js root $(TEST_PTX) $(HAZARD_PTX) ## holds the stages in WebAssembly to their programs, bit for bit, and runs the C suites there; QUICK=1: a part
+	@$(WEB_ENVIRONMENT) node tests/web/suites.js $(WEB)/suites.js $(WEB_PATTERNS)
+	@python3 tests/test_web.py
 test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 	@# Criterion itself does not run under TSan: its threads are those of the programs.
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
@@ -103,12 +108,13 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) $(LADDER_PTX) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) $(BUILD)/libdecode.so $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
+peers: $(LADDER) $(BUILD)/libread.so $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 windows: $(BUILD)/libwindow.so ## on the GPU: times stage 21 interleaved with other attention with windows; OPTIONS go to plots/windows.py
 	@python3 plots/windows.py --record $(OPTIONS)
 flash-attention-3: build/libflash_attention_3.so build/libflash_attention_3_decode.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
 cutlass-fmha: build/libcutlass_fmha.so ## builds CUTLASS's example 88 for peers; CUTLASS names a checkout
+web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js ## builds emulator and stages in WebAssembly, for pages: notes/web.md
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
 install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
 run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS
@@ -128,8 +134,8 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-order \
-  test-mathematics mathematics record-golden record-rules record-mathematics bench library install run \
+.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-tutorials test-web test-order \
+  test-mathematics mathematics record-golden record-rules record-mathematics bench library install run web \
   peers windows flash-attention-3 cutlass-fmha bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

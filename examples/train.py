@@ -4,8 +4,8 @@
     make library && python3 examples/train.py              on a Hopper GPU, with PyTorch for CUDA
     ./hopper-run python3 examples/train.py --emulator      without a GPU: a tiny model, two steps
 
-notes/training.md explains it. The exit code is 0 if both train alike, 1 if they do not, 2 if an option makes no sense, and
-3 if the GPU, PyTorch or the library is missing.
+notes/training.md explains it. The exit code is 0 if both train alike, 1 if they do not, 2 if an option makes no sense,
+and 3 if the GPU, PyTorch or the library is missing.
 """
 import argparse
 import ctypes
@@ -83,7 +83,7 @@ class Emulator:
         return address, size
 
     def run(self, function, call, tensors):
-        """tensors: those of the call by name. Each goes to the emulator and back: those that are read come as they went."""
+        """tensors: those of the call by name. Each goes to the emulator and back; those that are read come unchanged."""
         memory = {name: self.upload(tensor) for name, tensor in tensors.items()}
         for name, (address, _) in memory.items():
             if isinstance(getattr(call, name), hopper_ladder.Tensor):
@@ -102,7 +102,7 @@ class Emulator:
 
 
 def new_like(tensor):
-    """A tensor [batch, heads, seqlen, head_dim] whose heads lie side by side in memory, as the next layer wants them."""
+    """A tensor [batch, heads, seqlen, head_dim] whose heads lie side by side in memory, as the next layer wants."""
     return torch.empty_like(tensor.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
 
 
@@ -263,7 +263,7 @@ def train(text, size, steps, seed, device, attention):
 
 
 def gradients(text, size, seed, device, attention):
-    """Before the first step, of the weights that make Q, K and V, which are where dQ, dK and dV lead: a vector of each."""
+    """Before the first step: a vector of each of the weights that make Q, K and V, where dQ, dK and dV lead."""
     model = new_model(size, seed, device)
     (SCALE * model.loss(next(batches(text, size, 1, seed, device)), attention)).backward()
     return torch.stack([block.qkv.weight.grad.double() for block in model.blocks], 1).view(3, -1) / SCALE

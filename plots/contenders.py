@@ -306,7 +306,8 @@ def cutlass_fmha(library):
 
             return lambda: call()[0]  # which keeps the log-sum-exp's room
 
-        return fastest_of([launch(kernel) for kernel in range(CUTLASS_KERNELS)], "CUTLASS's example refuses this problem")
+        calls = [launch(kernel) for kernel in range(CUTLASS_KERNELS)]
+        return fastest_of(calls, "CUTLASS's example refuses this problem")
 
     return Contender(CUTLASS, prepare, lambda: library.cutlass_fmha_version().decode())
 
@@ -331,7 +332,6 @@ def refusals():
 
 def pytorch(name):
     def prepare(problem):
-        import torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.nn.functional import scaled_dot_product_attention
 

@@ -1,5 +1,5 @@
-"""cuDNN's FP8 forward pass, for peers.py --type=e4m3. PyTorch does not call it, so a graph of cuDNN's own Python package
-does: pip's nvidia-cudnn-frontend, beside the cuDNN that PyTorch loads.
+"""cuDNN's FP8 forward pass, for peers.py --type=e4m3. PyTorch does not call it, so a graph of cuDNN's own Python
+package does: pip's nvidia-cudnn-frontend, which uses the cuDNN that PyTorch loads.
 
 On Hopper cuDNN writes O in e4m3. It multiplies O by a scale before it rounds, as it does with the weights P. Both
 scales are given beforehand: here P's maps 1, its largest number, to e4m3's largest, and O's maps the largest number of
@@ -9,7 +9,8 @@ from contenders import Contender, Refused, ScaledCodes, current_stream
 from problem import E4M3_LARGEST
 
 CUDNN_FP8 = "cuDNN FP8"
-MISSING = "cuDNN FP8 is not there; `pip install --no-deps nvidia-cudnn-frontend` installs the Python package that calls it"
+MISSING = ("cuDNN FP8 is not there; `pip install --no-deps nvidia-cudnn-frontend` installs the Python package that "
+           "calls it")
 
 
 def import_cudnn():

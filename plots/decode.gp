@@ -74,8 +74,9 @@ head = 'set label 1 "{/:Bold Decode: keys and values read a second, on one " . d
   set label 2 "32 heads of queries, 8 of keys, head dim 128, bf16, one query a sequence" \
     at screen 0.03, screen from_top(52) font ",14" textcolor rgb grey; \
   set label 3 recorded at screen 0.03, screen from_top(74) font ",14" textcolor rgb grey; \
-  set label 4 "{/:Bold " . stages . "}; thin grey: other stages; thick grey: a kernel that only reads" \
-    at screen 0.03, screen from_top(108) font ",14" textcolor rgb ink; \
+  set label 4 "{/:Bold " . stages . "}" at screen 0.03, screen from_top(108) font ",14" textcolor rgb ink; \
+  set label 7 "thin grey: other stages; thick grey: a kernel that only reads" \
+    at screen (27 + 12 * strlen(stages)) / 900.0, screen from_top(108) font ",14" textcolor rgb grey; \
   set label 5 dashed at screen 0.03, screen from_top(132) font ",14" textcolor rgb green'
 
 # ---- one panel ----
@@ -128,6 +129,7 @@ do for [p = 1:4] {
   }
   do for [round = 1:labels * labels] {
     if (labels > 0 && level[1] < 0.02 * top) { level[1] = 0.02 * top }
+    if (labels > 0 && level[labels] > top) { level[labels] = top }
     do for [i = 2:labels] {
       lack = gap - level[i] + level[i - 1]
       if (lack > 0) {

@@ -9,7 +9,8 @@ import ctypes
 import os
 from typing import NamedTuple
 
-from contenders import BACKENDS, Refused, ScaledCodes, current_stream, pytorch_version, refusals
+from contenders import (BACKENDS, Refused, ScaledCodes, current_stream, hopper_ladder, library_call, pytorch_version,
+                        refusals)
 
 ELEMENT_SIZES = {"bf16": 2, "e4m3": 1}
 
@@ -39,91 +40,50 @@ def workspace_of(size):
     return torch.empty(size, dtype=torch.uint8, device="cuda") if size else None
 
 
-# ---- the stages: build/libdecode.so, made of plots/decode_stages.c ----
+# ---- the stages: libhopper_ladder.so, through common/library/hopper_ladder.py ----
 
-
-class DecodeCall(ctypes.Structure):
-    """That of decode_stages.c."""
-    _fields_ = [(name, ctypes.c_int) for name in (
-        "stage", "batch", "heads", "kv_heads", "keys", "head_dim", "queries", "page", "pages")] + [
-            (name, ctypes.c_void_p) for name in (
-                "q", "k", "v", "o", "lengths", "block_table", "k_scale", "v_scale", "workspace", "stream")]
-
-
-def load_decode_stages(path):
-    """OSError where it cannot be loaded, AttributeError where it is another library."""
-    library = ctypes.CDLL(os.path.abspath(path))
-    library.decode_stage.restype = library.decode_forward.restype = library.decode_read.restype = ctypes.c_char_p
-    library.decode_stage.argtypes = [ctypes.c_int] + 3 * [ctypes.POINTER(ctypes.c_int)]
-    library.decode_workspace.restype = ctypes.c_size_t
-    library.decode_workspace.argtypes = library.decode_forward.argtypes = [ctypes.POINTER(DecodeCall)]
-    library.decode_read.argtypes = [ctypes.POINTER(DecodeCall), ctypes.c_size_t, ctypes.c_int]
-    return library
-
-
-class DecodeStage(NamedTuple):
-    index: int
-    name: str
-    cache: str
-    ragged: bool
-    queries: int  # at most
+CACHES = {hopper_ladder.BF16: "bf16", hopper_ladder.E4M3: "e4m3"}
 
 
 def decode_stages(library):
-    """All stages of the library, by number."""
-    found = {}
-    while True:
-        numbers = [ctypes.c_int() for _ in range(3)]
-        name = library.decode_stage(len(found), *map(ctypes.byref, numbers))
-        if name is None:
-            return found
-        e4m3, ragged, queries = (number.value for number in numbers)
-        found[name.decode().split("-")[0]] = DecodeStage(len(found), name.decode(), "e4m3" if e4m3 else "bf16",
-                                                         bool(ragged), queries)
-
-
-def decode_call(problem, cache, index, output):
-    """The call of a stage with an index, without workspace."""
-    point = problem.point
-    k_scale, v_scale = (scale.data_ptr() for scale in cache.scales) if cache.scales else (None, None)
-    return DecodeCall(index, point.batch, point.heads, point.kv_heads, point.keys, point.head_dim, point.queries,
-                      point.page, problem.pages, problem.q.data_ptr(), cache.k.data_ptr(), cache.v.data_ptr(),
-                      output.data_ptr(), pointer(problem.lengths), pointer(problem.block_table), k_scale, v_scale,
-                      stream=current_stream())
+    """The library's decode stages, by number; none where it is from before it had any."""
+    return {stage.number.decode(): stage for stage in hopper_ladder.stages(library) if stage.decode}
 
 
 def decode_stage(library, stage):
+    cache_name = CACHES[stage.type]
+
     def prepare(problem):
-        point = problem.point
-        if point.queries > stage.queries:
-            raise Refused(f"it takes at most {stage.queries} {'query' if stage.queries == 1 else 'queries'} a sequence")
-        if (point.ragged or point.page) and not stage.ragged:
-            raise Refused("it has neither lengths nor pages")
-        output = new_decode_output(problem)
-        call = decode_call(problem, getattr(problem, stage.cache), stage.index, output)
-        call.keeps = workspace_of(library.decode_workspace(call))
-        call.workspace = pointer(call.keeps)
+        cache, output = getattr(problem, cache_name), new_decode_output(problem)
+        k_scale, v_scale = cache.scales or (None, None)
+        call = hopper_ladder.decode(problem.q, cache.k, cache.v, output, problem.lengths, problem.block_table, k_scale,
+                                    v_scale, stage.number.decode())
+        return library_call(library, library.hl_attention_decode, call, output)
 
-        def run():
-            failure = library.decode_forward(call)
-            if failure:
-                raise Refused(failure.decode())
-            return output
-
-        return run
-
-    return DecodeContender(stage.name, prepare, cache=stage.cache)
+    return DecodeContender(stage.name.decode(), prepare, cache=cache_name)
 
 
-def reads(library, problem, cache, copies):
+# ---- reading alone: build/libread.so, made of plots/read_rate.c ----
+
+
+def load_readers(path):
+    """OSError where it cannot be loaded, AttributeError where it is another library."""
+    library = ctypes.CDLL(os.path.abspath(path))
+    library.read_cache.restype = ctypes.c_char_p
+    address = ctypes.c_void_p
+    library.read_cache.argtypes = [address, address, ctypes.c_size_t, address, ctypes.c_int, address]
+    return library
+
+
+def reads(library, problem, cache_name, copies):
     """A call that reads the bytes of the problem's keys and values, and computes nothing. They are the first ones of
     the two tensors."""
-    output = new_decode_output(problem)
-    call = decode_call(problem, getattr(problem, cache), 0, output)
-    size = ELEMENT_SIZES[cache] * problem.point.used_elements()
+    cache, output = getattr(problem, cache_name), new_decode_output(problem)
+    size = ELEMENT_SIZES[cache_name] * problem.point.used_elements()
+    arguments = cache.k.data_ptr(), cache.v.data_ptr(), size, output.data_ptr(), int(copies), current_stream()
 
     def run():
-        failure = library.decode_read(call, size, int(copies))
+        failure = library.read_cache(*arguments)
         if failure:
             raise Refused(failure.decode())
         return output
@@ -217,20 +177,38 @@ def load_flashinfer():
         raise Refused(f"it cannot be imported: {' '.join(str(error).split())[:160]}") from error
 
 
+FLASHINFER_PAGE = 16  # FlashInfer shares out pages among blocks, so a sequence needs many
+
+
+def in_pages(problem, cache):
+    """K, V and the pages of each sequence: those of the problem, or a view of a cache without pages as one in pages.
+    The pages of a key head lie one after the other there, and its neighbour's begin `keys` rows further on."""
+    point, tensors = problem.point, (cache.k, cache.v)
+    if point.page:
+        return tensors, problem.block_table.tolist()
+    if point.keys % FLASHINFER_PAGE:
+        raise Refused(f"FlashInfer gets pages of {FLASHINFER_PAGE} keys")
+    each, page = point.keys // FLASHINFER_PAGE, FLASHINFER_PAGE * point.head_dim
+    sequence = point.kv_heads * each  # pages from one to the next
+    shape = sequence * (point.batch - 1) + each, point.kv_heads, FLASHINFER_PAGE, point.head_dim
+    strides = page, point.keys * point.head_dim, point.head_dim, 1
+    return (tuple(tensor.as_strided(shape, strides) for tensor in tensors),
+            [list(range(sequence * b, sequence * b + each)) for b in range(point.batch)])
+
+
 def flashinfer_decode(package, cache="bf16"):
-    """A cache that is not in pages is to FlashInfer one page a sequence. Its plan, which the host makes once for many
-    layers, is not in the time. Nor is the scale of an e4m3 V, which FlashInfer would multiply O by in another kernel: a
-    model can have it in the next layer's weights."""
+    """FlashInfer's plan, which the host makes once for many layers, is not in the time. Nor is the scale of an e4m3 V,
+    which FlashInfer would multiply O by in another kernel: a model can have it in the next layer's weights."""
     def prepare(problem):
         import torch
 
-        point, (k, v, scales) = problem.point, getattr(problem, cache)
+        point, scales = problem.point, getattr(problem, cache).scales
         if point.queries > 1:
             raise Refused("FlashInfer's decode takes one query a sequence")
-        page, lengths = point.page or point.keys, point.lengths()
+        (k, v), table = in_pages(problem, getattr(problem, cache))
+        page, lengths = k.shape[2], point.lengths()
         counts = [-(-length // page) for length in lengths]
         ends = [sum(counts[:b]) for b in range(point.batch + 1)]
-        table = problem.block_table.tolist() if point.page else [[b] for b in range(point.batch)]
         pages = [number for row, count in zip(table, counts) for number in row[:count]]
         last = [length - (count - 1) * page for length, count in zip(lengths, counts)]
         indptr, indices, last = (torch.tensor(numbers, dtype=torch.int32, device="cuda")

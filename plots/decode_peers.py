@@ -1,7 +1,7 @@
 """Times the decode stages in turn with other decode kernels, on this machine's GPU:
 
     make peers OPTIONS=--pass=decode                           all points; the rows go to plots/data/decode
-    make build/libdecode.so && python3 plots/peers.py --pass=decode --points=32/32/8/128/4096/page16 --rounds=10
+    make library build/libread.so && python3 plots/peers.py --pass=decode --points=32/32/8/128/4096/page16 --rounds=10
 
 All in one process and on the same tensors, by the timer of peers.py: the contenders take turns, and the L2 cache is
 overwritten before each run. Then the GPU waits for a moment, so that the host has queued all of a call before it
@@ -29,11 +29,12 @@ import sys
 import time
 
 import decode_contenders
+import hopper_ladder
 import peers
 from contenders import FLASH_ATTENTION_3, Refused, ScaledCodes
 from decode_problem import DecodePoint, DecodeReference, make_decode_problem
 
-LIBRARY = os.path.join(peers.ROOT, "build", "libdecode.so")
+READERS = os.path.join(peers.ROOT, "build", "libread.so")
 FLASH_ATTENTION_3_DECODE = os.path.join(peers.ROOT, "build", "libflash_attention_3_decode.so")
 FLASHINFER = "FlashInfer"
 DECODE_PEERS = "cuDNN", "FlashAttention-2", FLASH_ATTENTION_3, FLASHINFER
@@ -127,7 +128,7 @@ def parse_decode_options(arguments):
     add("--rounds", type=peers.parse_rounds, default=DECODE_ROUNDS, metavar="N",
         help=f"runs of each contender at each point ({DECODE_ROUNDS}; fewer where they take long)")
     add("--seconds", type=parse_seconds, metavar="N", help="begin no point after so many seconds")
-    add("--library", default=LIBRARY, metavar="FILE", help="of the stages (build/libdecode.so)")
+    add("--library", default=os.path.join(peers.ROOT, "libhopper_ladder.so"), metavar="FILE", help="of the stages")
     add("--record", action="store_true", help="write plots/data/decode/DEVICE-peers.csv, or go on with it")
     add("--csv", metavar="FILE", help="write the rows to a file, or go on with it")
     options = parser.parse_args(arguments)
@@ -143,18 +144,27 @@ def parse_decode_options(arguments):
 # ---- who takes part ----
 
 
-def open_decode_library(path):
+def open_readers(path):
+    """What only reads."""
     try:
-        return decode_contenders.load_decode_stages(path)
+        return decode_contenders.load_readers(path)
+    except (OSError, AttributeError):
+        peers.fail(3, f"{path} cannot be loaded; `make build/libread.so` builds it")
+
+
+def find_decode_stages(path, wanted):
+    if wanted == "none":
+        return []
+    try:
+        library = hopper_ladder.load(path)
+        stages = decode_contenders.decode_stages(library)
     except OSError:
-        peers.fail(3, f"{path} cannot be loaded; `make build/libdecode.so` builds it")
+        peers.fail(3, f"{path} cannot be loaded; `make library` builds it, and --stages=none does without it")
     except AttributeError:
-        peers.fail(2, f"{path} is another library; `make build/libdecode.so` builds the one with the decode stages")
-
-
-def find_decode_stages(library, wanted):
-    stages = decode_contenders.decode_stages(library)
-    numbers = list(stages) if wanted == "all" else [] if wanted == "none" else wanted
+        stages = {}
+    if not stages:
+        peers.fail(2, f"{path} is another library, or one from before it had hl_attention_decode")
+    numbers = list(stages) if wanted == "all" else wanted
     for number in numbers:
         if number not in stages:
             peers.fail(2, f"--stages: the library has no decode stage {number}; it has {', '.join(stages)}")
@@ -186,8 +196,8 @@ def find_decode_peer(name, needed):
     return []
 
 
-def find_decode_contenders(library, options):
-    found = find_decode_stages(library, options.stages)
+def find_decode_contenders(options):
+    found = find_decode_stages(options.library, options.stages)
     names, needed = (DECODE_PEERS, False) if options.peers == "all" else (options.peers, True)
     found += [peer for name in names for peer in find_decode_peer(name, needed)]
     if not found:
@@ -224,7 +234,7 @@ def enter_decode(contender, problem, reference, errors):
     return None
 
 
-def readers(library, problem, caches):
+def enter_readers(library, problem, caches):
     """Entrants that only read, as {cache: [names]} and a list."""
     entrants, names = [], {}
     for cache in caches:
@@ -255,7 +265,7 @@ def rounds_of(entrants, wanted):
     return max(peers.SLOW_ROUNDS, min(wanted, int(wanted * LONGEST_ROUND / seconds)))
 
 
-def measure_decode(library, found, point, rounds):
+def measure_decode(readers, found, point, rounds):
     """What was measured at a point: ({name: Runs}, {cache: Runs of the faster kernel that reads}, {name: error})."""
     problem = make_decode_problem(point)
     reference = DecodeReference(problem)
@@ -264,7 +274,7 @@ def measure_decode(library, found, point, rounds):
     entrants = [entrant for entrant in entered if entrant]
     if not entrants:
         return {}, {}, errors
-    more, names = readers(library, problem, caches)
+    more, names = enter_readers(readers, problem, caches)
     entrants += more
     peers.burn_in(entrants)
     once = {entrant.name: 1 for entrant in entrants}
@@ -295,7 +305,8 @@ def decode_row(contender, device, point, runs, read, error):
 
 def print_point(point, found, runs, read, out):
     """A line for each contender: how fast it was, and how steadily."""
-    shown = ", ".join(f"{cache} {gigabytes_per_second(point, cache, each.median()):.0f}" for cache, each in read.items())
+    rates = {cache: gigabytes_per_second(point, cache, each.median()) for cache, each in read.items()}
+    shown = ", ".join(f"{cache} {rate:.0f}" for cache, rate in rates.items())
     print(f"{point}: {point.cache_bytes() / 1e6:.4g} MB in bf16; read GB/s: {shown}", file=out)
     for contender in found:
         if contender.name in runs:
@@ -346,8 +357,7 @@ def recording_path(device):
 
 def main(arguments):
     options, started = parse_decode_options(arguments), time.monotonic()
-    library = open_decode_library(options.library)
-    found = find_decode_contenders(library, options)
+    found, readers = find_decode_contenders(options), open_readers(READERS)
     peers.require_gpu()
     device = peers.device_columns()
     rows = DecodeRows(recording_path(device) if options.record else options.csv)
@@ -357,7 +367,7 @@ def main(arguments):
             print(f"peers.py: {options.seconds} s have passed; {len(points) - index} points are left, and the same "
                   "command goes on with them", file=sys.stderr)
             break
-        runs, read, errors = measure_decode(library, found, point, options.rounds)
+        runs, read, errors = measure_decode(readers, found, point, options.rounds)
         peers.free_memory()
         print_point(point, found, runs, read, sys.stderr)
         rows.write([decode_row(contender, device, point, runs[contender.name], read[contender.cache],

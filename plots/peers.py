@@ -25,8 +25,8 @@ options, which --pass=decode --help lists.
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
 many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
 
-FlashAttention-2, cuDNN and Triton come with PyTorch, FlashAttention-3 with `make flash-attention-3`, CUTLASS's example 88
-with `make cutlass-fmha`. cuDNN's FP8 pass needs its Python package (plots/cudnn_fp8.py). Each row has the SM clock
+FlashAttention-2, cuDNN and Triton come with PyTorch, FlashAttention-3 with `make flash-attention-3`, CUTLASS's example
+88 with `make cutlass-fmha`. cuDNN's FP8 pass needs its Python package (plots/cudnn_fp8.py). Each row has the SM clock
 that ran, and each peer's its version.
 
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
@@ -145,7 +145,8 @@ def parse_points(text):
                 f"'{part}' is no point; HEAD_DIM/MASK/SEQLEN is allowed: 64, 128 or *; full, causal or *; "
                 "a number or *; and then heads of Q and of K, /64:8")
         head_dim, mask, seqlen, heads, kv_heads = match.groups(default=0)
-        points += [Point(d, causal, s, heads=int(heads), kv_heads=int(kv_heads)) for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
+        points += [Point(d, causal, s, heads=int(heads), kv_heads=int(kv_heads))
+                   for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
                    for causal in ((False, True) if mask == "*" else (mask == "causal",))
                    for s in (SEQLENS if seqlen == "*" else (int(seqlen),))]
     return list(dict.fromkeys(points))

@@ -1,6 +1,6 @@
 """Attention's forward pass as one writes it in Triton: a program computes a tile of rows, with an online softmax over
-tiles of keys. TMA moves the tiles, by Triton's tensor descriptors; Triton's compiler does all else. triton_peer.py calls
-it. Q, K, V and O are [batch * heads * seqlen][head_dim]."""
+tiles of keys. TMA moves the tiles, by Triton's tensor descriptors; Triton's compiler does all else. triton_peer.py
+calls it. Q, K, V and O are [batch * heads * seqlen][head_dim]."""
 import triton
 import triton.language as tl
 

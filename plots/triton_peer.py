@@ -41,7 +41,8 @@ def triton_peer():
         except ImportError as error:
             raise Refused("PyTorch's Triton is not there") from error
         output = new_output(problem)
-        return fastest_of([launch_of(problem, output, tile) for tile in TILES], "Triton compiles none of its tile sizes")
+        calls = [launch_of(problem, output, tile) for tile in TILES]
+        return fastest_of(calls, "Triton compiles none of its tile sizes")
 
     return Contender(TRITON, prepare, triton_version)
 

@@ -328,8 +328,8 @@ Test(backward, limit_stops_a_kernel_that_saturates) {
   problem_free(&problem);
 }
 
-// Two queries have the weight 1/2 + 2^-12 of each key, in the middle between two fp16 numbers, and dO of 1 and -1: dV is
-// 0. fp32 leaves a weight on either side of the middle, so a right kernel may round one weight up and the other down.
+// Two queries have the weight 1/2 + 2^-12 of each key, in the middle between two fp16 numbers, and dO of 1 and -1: dV
+// is 0. fp32 leaves a weight on either side of the middle, so a right kernel may round one of them up and one down.
 Test(backward, limit_lets_weights_in_the_middle_round_either_way) {
   Problem problem = make_problem((Shape){.batch = 1, .heads = 1, .seqlen = 2, .head_dim = DIM}, INPUT_NORMAL, 1);
   CheckResult result;

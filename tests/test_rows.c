@@ -82,8 +82,9 @@ Test(rows, know_when_one_lane_learns) {
   static RandomKernel kernel = {
       {.grid = 1, .block = 64},
       PTX_HEADER
-      ".visible .entry test(.param .u64 in, .param .u64 out) {\n.reg .pred %first, %reads;\n.reg .b32 %t, %lane, %warp, %v;\n"
-      ".reg .b64 %in, %out, %x;\nld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\n"
+      ".visible .entry test(.param .u64 in, .param .u64 out) {\n.reg .pred %first, %reads;\n"
+      ".reg .b32 %t, %lane, %warp, %v;\n.reg .b64 %in, %out, %x;\nld.param.u64 %in, [in];\nld.param.u64 %out, "
+      "[out];\nmov.u32 %t, %tid.x;\n"
       "and.b32 %lane, %t, 31;\nshr.u32 %warp, %t, 5;\nsetp.eq.u32 %first, %lane, 0;\n"
       "mad.wide.u32 %x, %t, 4, %in;\nld.global.u32 %v, [%x];\n"  // their first row
       "mad.wide.u32 %x, %lane, 4, %out;\nsetp.ne.u32 %reads, %warp, 0;\n@%reads bra read;\n"

@@ -22,16 +22,10 @@ $(BUILD)/libwindow.so: $(call objects,plots/windowed.c stages/21-window/*.c) $(B
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) -shared $^ $(LIBS) -o $@
 
-# The decode stages for plots/decode_peers.py. Their objects are compiled as those of the library are.
-IN_DECODE := $(patsubst stages/%/stage.c,%,$(shell grep -ls '[.]decode =' $(NAMES:%=stages/%/stage.c) /dev/null))
-DECODE_OBJECTS := $(foreach name,$(IN_DECODE),$(PIC)/stages/$(name)/stage.o $(PIC)/stages/$(name)/embed.o \
-  $(PIC)/stages/$(name)/embed_ptx.o)
-$(BUILD)/libdecode.so: $(BUILD)/plots/decode_stages.o $(DECODE_OBJECTS) $(LIBRARY)
+# The kernels that read and compute nothing, for plots/decode_peers.py.
+$(BUILD)/libread.so: $(BUILD)/plots/read_rate.o $(BUILD)/stages/13-decode/embed.o $(LIBRARY)
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) -shared $^ $(LIBS) -o $@
-$(eval $(call remember,$(PIC)/decode-members,$(IN_DECODE)))
-$(BUILD)/plots/decode_stages.o: $(PIC)/decode-members
-$(BUILD)/plots/decode_stages.o: INCLUDE += -D'STAGES(X)=$(foreach name,$(IN_DECODE),X($(call number,$(name))))'
 
 define DRAW
 $(call say,PLOT $@)

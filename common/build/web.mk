@@ -1,4 +1,4 @@
-# The emulator, the harness and all stages as one WebAssembly module, for the book: common/web/README.md.
+# The emulator, the harness and all stages as one WebAssembly module, for the book: notes/web.md.
 
 WEB := build/web
 EMCC ?= emcc
@@ -10,8 +10,11 @@ WEB_PARTS := $(patsubst %.c,$(WEB)/objects/%.o,$(filter-out common/harness/main.
   common/device/attach.c,$(wildcard common/emulator/*/*.c common/device/*.c common/harness/*.c)))
 WEB_STAGES := $(foreach name,$(NAMES),$(patsubst %.c,$(WEB)/objects/%.o,$(wildcard stages/$(name)/*.c)))
 WEB_MAIN := $(patsubst %.c,$(WEB)/objects/%.o,$(wildcard common/web/*.c))
+# node's handlers of errors stay node's.
+WEB_NODE := -sNODEJS_CATCH_EXIT=0 -sNODEJS_CATCH_REJECTION=0
 WEB_LINK := -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=2147483648 -sINITIAL_MEMORY=33554432 -sMODULARIZE=1 \
-  -sEXPORT_NAME=createStages -sINVOKE_RUN=0 -sEXIT_RUNTIME=1 -sEXPORTED_RUNTIME_METHODS=callMain,FS -sENVIRONMENT=worker,node
+  -sEXPORT_NAME=createStages -sINVOKE_RUN=0 -sEXIT_RUNTIME=1 -sEXPORTED_RUNTIME_METHODS=callMain,FS -sENVIRONMENT=worker,node \
+  $(WEB_NODE)
 $(eval $(call remember,$(WEB)/flags,$(EMCC) $(filter-out -Werror,$(WEB_CFLAGS)) $(WEB_LINK)))
 $(eval $(call remember,$(WEB)/members,$(WEB_PARTS) $(WEB_STAGES)))
 
@@ -22,13 +25,28 @@ $(WEB)/stages.wasm: $(WEB)/stages.js
 $(WEB)/parts.a: $(WEB_PARTS) $(WEB)/members
 	@rm -f $@
 	$Qemar rcs $@ $(WEB_PARTS)
+$(WEB)/objects/common/web/main.o: WEB_CFLAGS += -D'STAGES(X)=$(foreach number,$(NUMBERS),X($(number)))'
 $(WEB)/objects/%.o: %.c $(WEB)/flags $(WEB)/members | build/have/emscripten
 	$(call say,EMCC $<)
 	@mkdir -p $(@D)
-	$Q$(EMSCRIPTEN) $(WEB_CFLAGS) -D'STAGES(X)=$(foreach number,$(NUMBERS),X($(number)))' \
-	  $(if $(filter stages/%,$<),-Dstage=stage_$(call number,$(notdir $(patsubst %/,%,$(dir $<))))) $(INCLUDE) -MMD -MP -c $< -o $@
+	$Q$(EMSCRIPTEN) $(WEB_CFLAGS) $(if $(filter stages/%,$<),-Dstage=stage_$(call number,$(notdir $(patsubst %/,%,$(dir $<))))) $(INCLUDE) -MMD -MP -c $< -o $@
 
-web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js
 $(WEB)/run.js $(WEB)/worker.js: $(WEB)/%: common/web/%
 	@cp $< $@
-.PHONY: web
+
+# ---- make test-web ----
+
+# The C suites that need no other program: they are about the emulator, and about what the harness computes.
+WEB_SUITES := advice backward barriers bits carry_golden cluster contraction convert cooperative counters deadlock e4m3 float golden \
+  half hazards im2col instructions integer matrix matrix_golden matrix_sparse mbarrier meeting postponed reference reports rounded \
+  rows rules scheduling setmaxnreg shadow splits target tensor_copy tensor_golden tensor_map undefined video video_golden wgmma wmma
+WEB_SUITE_OBJECTS := $(patsubst %.c,$(WEB)/objects/%.o,$(WEB_SUITES:%=tests/test_%.c) $(filter-out tests/support/matched.c,$(wildcard tests/support/*.c)) tests/web/suites.c \
+  common/web/absent.c)
+$(WEB)/objects/tests/%.o: WEB_CFLAGS += -O1 -Itests/web -w
+$(WEB)/suites.js: $(WEB_SUITE_OBJECTS) $(WEB)/parts.a
+	$(call say,EMLD $@)
+	$Q$(EMSCRIPTEN) -O2 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4294967296 -sMODULARIZE=1 -sEXPORT_NAME=createSuites \
+	  -sINVOKE_RUN=0 -sEXIT_RUNTIME=1 -sEXPORTED_RUNTIME_METHODS=callMain,ENV,FS -sENVIRONMENT=node -lnodefs.js $(WEB_NODE) $^ -o $@
+# As for the native suites: run_tests in tests.mk. Where arithmetic is the matter, QUICK=1 runs all.
+WEB_ENVIRONMENT := HL_ROOT=./ PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build
+WEB_PATTERNS := $(if $(QUICK),float/ rounded/ convert/ half/ integer/ golden wgmma/)

@@ -27,9 +27,9 @@ POLL = 2  # instructions: try_wait, and the branch back
 
 
 class Goal(NamedTuple):
-    """A counter, of which at most `limit` is allowed; or, with at_least, at least. `of`: the counter that it is divided by.
-    A share of instructions is shown in percent. Without a counter it is what a score costs: a lane's instructions for each
-    score that the larger problem has more."""
+    """A counter, of which at most `limit` is allowed; or, with at_least, at least. `of`: the counter that it is divided
+    by. A share of instructions is shown in percent. Without a counter it is what a score costs: a lane's instructions
+    for each score that the larger problem has more."""
     words: str
     counter: str
     limit: float
@@ -144,7 +144,8 @@ DECODE = Kind(
            "16 query heads share a key head, and maxima grow by far"),
           ("--batch=2 --heads=2 --kv-heads=1 --keys=4000 --lengths=2700,4000 --splits=1 --input=waves --schedule=5",
            "a block has more than 128 tiles"),
-          ("--batch=30 --keys=70 --heads=5 --kv-heads=5 --splits=2 --input=negative", "many sequences, negative scores")),
+          ("--batch=30 --keys=70 --heads=5 --kv-heads=5 --splits=2 --input=negative",
+           "many sequences, negative scores")),
     counted="--batch=4 --lengths=2000,1,530,0 --keys=4000 --heads=16 --kv-heads=2 --splits=4",
     goals=(Goal("bytes that threads store to global memory", "global_store_bytes", 4 * 16 * 128 * 2),
            Goal("bytes that bulk copies write to global memory", "bulk_global_write_bytes", 4 * 16 * 128 * 2),
@@ -186,7 +187,8 @@ class Capstone:
 
     def in_my_words(self, text):
         """Paths of the workshop as those of the learner's files."""
-        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(f"stage-{STAGE.split('-', maxsplit=1)[0]}", self.name)
+        program = f"stage-{STAGE.split('-', maxsplit=1)[0]}"
+        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(program, self.name)
 
 
 def product(read):
@@ -313,7 +315,8 @@ def command_grade(capstone, trouble):
 
 def command_solution(capstone, _):
     if not capstone.passed():
-        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; make capstone-{capstone.name} judges it")
+        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; "
+                    f"make capstone-{capstone.name} judges it")
     for path in sorted(glob.glob(f"stages/{capstone.stage}/*.h") + glob.glob(f"stages/{capstone.stage}/kernel.cu")):
         with open(path, encoding="utf-8") as file:
             print(f"---- {path}\n\n{file.read()}")

@@ -23,6 +23,9 @@ typedef struct DeviceOperations {
   bool (*counters)(const Device *device, EmulatorCounters *counters);
   const LineCounters *(*line_counters)(const Device *device, int *count);
   void (*clear_counters)(Device *device);
+  // Only the emulator has them; else NULL.
+  const EmulatorStep *(*steps)(const Device *device, int *count, bool *complete);
+  const char *(*step_file)(const Device *device, int number);
 } DeviceOperations;
 
 struct Device {

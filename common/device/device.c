@@ -186,4 +186,14 @@ const LineCounters *device_line_counters(const Device *device, int *count) {
   return device->operations->line_counters(device, count);
 }
 
+const EmulatorStep *device_steps(const Device *device, int *count, bool *complete) {
+  *count = 0;
+  *complete = true;
+  return device->operations->steps ? device->operations->steps(device, count, complete) : NULL;
+}
+
+const char *device_step_file(const Device *device, int number) {
+  return device->operations->step_file ? device->operations->step_file(device, number) : NULL;
+}
+
 void device_clear_counters(Device *device) { device->operations->clear_counters(device); }

@@ -56,6 +56,8 @@ typedef struct DeviceOptions {
   uint64_t schedule;    // emulator: seed of the warp schedule; 0 is the adversarial default
   uint64_t step_limit;  // emulator: warp instructions a launch may execute, 0: any number
   int threads;          // emulator: CPU threads, 0: one for each core
+  bool fair;            // emulator: one instruction of each warp in turn
+  int steps;            // emulator: the most steps that are recorded, 0: none
 } DeviceOptions;
 
 typedef struct DeviceInfo {
@@ -185,6 +187,7 @@ bool device_time(Device *device, DeviceWork *work, void *context, double *millis
 typedef struct Hazard Hazard;
 typedef struct LineCounters LineCounters;
 typedef struct EmulatorCounters EmulatorCounters;
+typedef struct EmulatorStep EmulatorStep;
 
 // Hazards since the device opened; *count is 0 on a GPU.
 const Hazard *device_hazards(const Device *device, int *count);
@@ -192,6 +195,10 @@ const Hazard *device_hazards(const Device *device, int *count);
 bool device_counters(const Device *device, EmulatorCounters *counters);
 // The same per source line, valid until the next launch; *count is 0 on a GPU.
 const LineCounters *device_line_counters(const Device *device, int *count);
+// The steps since the device opened, and whether there was room for all; *count is 0 on a GPU.
+const EmulatorStep *device_steps(const Device *device, int *count, bool *complete);
+// The file of that number in them; NULL past the last.
+const char *device_step_file(const Device *device, int number);
 // A checksum of all bytes that were downloaded since the device opened, in order; 0 on a GPU. It differs if a bit does.
 uint64_t device_downloads(const Device *device);
 // Counting begins anew.

@@ -125,6 +125,12 @@ static const LineCounters *line_counters(const Device *device, int *count) {
   return emulator_line_counters(device->state, count);
 }
 
+static const EmulatorStep *steps(const Device *device, int *count, bool *complete) {
+  return emulator_steps(device->state, count, complete);
+}
+
+static const char *step_file(const Device *device, int number) { return emulator_step_file(device->state, number); }
+
 static void clear_counters(Device *device) { emulator_clear_counters(device->state); }
 
 static const DeviceOperations emulated_operations = {
@@ -144,6 +150,8 @@ static const DeviceOperations emulated_operations = {
     .counters = counters,
     .line_counters = line_counters,
     .clear_counters = clear_counters,
+    .steps = steps,
+    .step_file = step_file,
 };
 
 bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceError *error) {
@@ -151,6 +159,8 @@ bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceEr
                              .schedule = options->schedule,
                              .step_limit = options->step_limit,
                              .threads = options->threads,
+                             .fair = options->fair,
+                             .steps = options->steps,
                              .tunes_malloc = true};
   device->state = emulator_open(&request);
   if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the host has no memory for the emulator");

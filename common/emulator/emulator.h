@@ -27,6 +27,10 @@ typedef struct EmulatorOptions {
   // Sets glibc's malloc for the whole process so that it keeps what is freed: small launches take two thirds of the
   // time. For programs of which the emulator is the main part.
   bool tunes_malloc;
+  // The warps of a cluster execute one instruction each in turn, which resembles an SM more than the default: a warp runs
+  // there until it waits.
+  bool fair;
+  int steps;  // how many steps are recorded, 0: none. They need a fair schedule and one host thread, and get both
 } EmulatorOptions;
 
 typedef struct EmulatorError {
@@ -444,6 +448,33 @@ EmulatorCounters emulator_counters(const Emulator *emulator);
 // them), most instructions first. Valid until the next launch.
 const LineCounters *emulator_line_counters(const Emulator *emulator, int *count);
 void emulator_clear_counters(Emulator *emulator);
+
+// ---- steps: what launches did, in the order in which they did it. That is an order, and no time ----
+
+typedef enum EmulatorStepKind {
+  EMULATOR_STEP_LAUNCH_BEGINS,     // what: its number
+  EMULATOR_STEP_INSTRUCTION,       // a warp executes an instruction; a poll that fails is one too
+  EMULATOR_STEP_OPERATION_BEGINS,  // a copy, or a warp's part of a wgmma; what: its number, from 1
+  EMULATOR_STEP_OPERATION_ENDS,    // its data has moved; what: the number
+  EMULATOR_STEP_PHASE_ENDS,        // of an mbarrier; what: its address in the block's shared memory
+} EmulatorStepKind;
+
+// Numbers of 32 bits each, so that an array of them can be written to a file and read as one.
+typedef struct EmulatorStep {
+  int32_t kind;
+  uint32_t block;  // in the grid
+  int32_t warp;    // in the block, of what it issued too; -1: none
+  uint32_t lanes;  // a bit for each
+  int32_t ptx_line;
+  int32_t file, line;  // the source line; file: emulator_step_file, -1 when unknown
+  uint32_t what;
+  uint32_t phase;  // that ends, from 0
+} EmulatorStep;
+
+// The steps since the emulator opened, and whether there was room for all.
+const EmulatorStep *emulator_steps(const Emulator *emulator, int *count, bool *complete);
+// NULL past the last.
+const char *emulator_step_file(const Emulator *emulator, int number);
 
 #ifdef __cplusplus
 }

@@ -69,8 +69,8 @@ static bool launch_copies(Device *device, void *context) {
 
 // What the user wrote of the sequences' lengths, as a field of CSV: with spaces for the commas.
 static const char *lengths_field(const Session *session, char text[LENGTHS_FIELD_SIZE]) {
-  const char *lengths = !session->stage->ragged ? "full" : session->options.lengths ? session->options.lengths : "ragged";
-  snprintf(text, LENGTHS_FIELD_SIZE, "%s", lengths);
+  const char *given = session->options.lengths ? session->options.lengths : "ragged";
+  snprintf(text, LENGTHS_FIELD_SIZE, "%s", session->stage->ragged ? given : "full");
   for (char *comma = strchr(text, ','); comma; comma = strchr(comma, ',')) *comma = ' ';
   return text;
 }

@@ -104,16 +104,22 @@ static int run_stage(Session *session, const DeviceImage *image, const char *pat
   const char *csv = options->csv ? options->csv : options->counters_csv, *json = options->json;
   if (csv && !csv_writable(options->csv ? "--csv" : "--counters-csv", csv, error))
     return session_fail(session, EXIT_USAGE, "%s", error);
-  if (json && !csv_writable("--json", json, error)) return session_fail(session, EXIT_USAGE, "%s", error);
+  if ((json && !csv_writable("--json", json, error)) ||
+      (options->steps && !csv_writable("--steps", options->steps, error)))
+    return session_fail(session, EXIT_USAGE, "%s", error);
   if ((csv && !strcmp(csv, "-")) || (json && !strcmp(json, "-"))) session->out = stderr;
 
   device.hazards = options->hazards == 0;
   device.schedule = options->schedule;
   device.step_limit = options_step_limit(options);
   device.threads = (int)options->threads;
+  device.fair = options->fair;
+  device.steps = options->steps ? MAX_STEPS : 0;
   session->device = device_open(&device, &device_error);
   if (!session->device) return session_fail_with(session, &device_error);
   int code = run_on_device(session, image);
+  if (options->steps && !steps_write(options->steps, session->device))
+    code = session_fail(session, EXIT_USAGE, "--steps=%.200s: %s", options->steps, strerror(errno));
   if (json && !json_write(json, session, code))
     code = session_fail(session, EXIT_USAGE, "--json=%.200s: %s", json, strerror(errno));
   device_close(session->device);

@@ -13,7 +13,7 @@
 //   check.c       compares          timing.c      times by the GPU's events
 //   report.c      prints            listing.c     counters beside the kernel's source lines
 //   csv.c         records           recorded.c    what was recorded on an H200
-//   json.c        what the emulator saw, for other programs
+//   json.c        what the emulator saw, for other programs; steps.c: what it did, step by step
 //   trace.c       timelines: what each warpgroup did when
 //   progress.c    a line on the terminal that shows progress
 //   passes.c      a few heads at a time
@@ -87,6 +87,8 @@ typedef struct Options {
   bool counters;
   const char *counters_csv;
   const char *json;
+  bool fair;
+  const char *steps;
   const char *ptx;
   bool help;
   const char *stage_values[MAX_STAGE_OPTIONS];  // of the stage's own options: NULL not given, "" without a value
@@ -124,11 +126,13 @@ typedef enum OptionIndex {
   OPTION_HAZARDS,
   OPTION_STRICT,
   OPTION_SCHEDULE,
+  OPTION_FAIR,
   OPTION_STEP_LIMIT,
   OPTION_THREADS,
   OPTION_COUNTERS,
   OPTION_COUNTERS_CSV,
   OPTION_JSON,
+  OPTION_STEPS,
   OPTION_PTX,
   OPTION_HELP,
   OPTION_COUNT,
@@ -477,6 +481,14 @@ void report_line_counters(FILE *out, const Device *device);
 // Writes what the emulator saw in a run that ends with this exit code: hazards, counters of each line. "-": to standard
 // output. False and errno when the file cannot be written.
 bool json_write(const char *path, const Session *session, int code);
+
+// ---- steps.c ----
+
+enum { MAX_STEPS = 1 << 20 };
+
+// Writes the steps of a run that the emulator has recorded (EmulatorStep), as numbers of 32 bits. False and errno when
+// the file cannot be written.
+bool steps_write(const char *path, const Device *device);
 
 // ---- csv.c ----
 

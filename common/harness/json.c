@@ -1,5 +1,5 @@
-// --json: what the emulator saw, for programs that show it. Whatever a number of JSON cannot hold exactly, an address, is
-// a string.
+// --json: what the emulator saw, for programs that show it. Whatever a number of JSON cannot hold exactly, an address,
+// is a string.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void print_index(FILE *out, const unsigned index[3]) {
 
 // ---- hazards ----
 
-static void print_place(FILE *out, const HazardPlace *place) {
+static void print_json_place(FILE *out, const HazardPlace *place) {
   fputs("{\"file\":", out);
   print_text(out, place->file);
   fprintf(out, ",\"line\":%d,\"ptx\":%d,\"block\":", place->line, place->ptx_line);
@@ -94,10 +94,10 @@ static void print_hazard(FILE *out, const Hazard *hazard) {
   fputs(",\"waits\":", out);
   print_text_lines(out, hazard->lines);
   fputs(",\"here\":", out);
-  print_place(out, &hazard->here);
+  print_json_place(out, &hazard->here);
   fputs(",\"other\":", out);
   if (hazard->has_other)
-    print_place(out, &hazard->other);
+    print_json_place(out, &hazard->other);
   else
     fputs("null", out);
   putc('}', out);
@@ -122,6 +122,21 @@ static void print_line_of(FILE *out, const LineCounters *line) {
   fprintf(out, ",\"line\":%d,\"counters\":", line->line);
   print_counters_of(out, &line->counters);
   putc('}', out);
+}
+
+// ---- steps: those of --steps name files by their numbers ----
+
+static void print_step_files(FILE *out, const Device *device) {
+  int count;
+  bool complete;
+  device_steps(device, &count, &complete);
+  fprintf(out, ",\n\"steps_complete\":%s,\"step_files\":[", complete ? "true" : "false");
+  const char *file;
+  for (int i = 0; (file = device_step_file(device, i)); i++) {
+    if (i) putc(',', out);
+    print_text(out, file);
+  }
+  putc(']', out);
 }
 
 // ---- the file ----
@@ -150,7 +165,9 @@ static void print_run(FILE *out, const Session *session, int code) {
     fputs(i ? ",\n" : "\n", out);
     print_line_of(out, &lines[i]);
   }
-  fputs("]}\n", out);
+  fputs("]", out);
+  if (session->options.steps) print_step_files(out, device);
+  fputs("}\n", out);
 }
 
 bool json_write(const char *path, const Session *session, int code) {

@@ -92,20 +92,27 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_SCHEDULE] = {"schedule", "N",
                          "emulator: seed of the order in which warps run (default: 0, the adversarial order)",
                          TYPE_NUMBER, FIELD(schedule), 0, UINT64_MAX},
+    [OPTION_FAIR] = {"fair", NULL, "emulator: each warp that can executes one instruction in turn", TYPE_FLAG,
+                     FIELD(fair), 0, 0},
     [OPTION_STEP_LIMIT] =
         {"step-limit", "N",
          "emulator: stop a launch after N warp instructions (default: more than any stage needs; 0: no limit)",
          TYPE_NUMBER, FIELD(step_limit), 0, UINT64_MAX},
-    [OPTION_THREADS] = {"threads", "N",
-                        "emulator: CPU threads (default: one for each core); with 1, a run with a fault repeats exactly",
-                        TYPE_NUMBER, FIELD(threads), 1, 256},
+    [OPTION_THREADS] =
+        {"threads", "N",
+         "emulator: CPU threads (default: one for each core); with 1, a run with a fault repeats exactly", TYPE_NUMBER,
+         FIELD(threads), 1, 256},
     [OPTION_COUNTERS] = {"counters", NULL, "emulator: print the counters of each source line", TYPE_FLAG,
                          FIELD(counters), 0, 0},
     [OPTION_COUNTERS_CSV] = {"counters-csv", "FILE|-",
                              "emulator: append all counters to FILE as a row of CSV, or print the row", TYPE_TEXT,
                              FIELD(counters_csv), 0, 0},
     [OPTION_JSON] = {"json", "FILE|-",
-                     "emulator: write hazards and the counters of each line to FILE as JSON, or print them", TYPE_TEXT, FIELD(json), 0, 0},
+                     "emulator: write hazards and the counters of each line to FILE as JSON, or print them", TYPE_TEXT,
+                     FIELD(json), 0, 0},
+    [OPTION_STEPS] = {"steps", "FILE",
+                      "emulator: write what each warp and copy did to FILE, in order; --fair, and one thread", TYPE_TEXT,
+                      FIELD(steps), 0, 0},
     [OPTION_PTX] = {"ptx", "FILE", "emulator: run the PTX in FILE instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0,
                     0},
     [OPTION_HELP] = {"help", NULL, "print this text", TYPE_FLAG, FIELD(help), 0, 0},
@@ -308,9 +315,9 @@ static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
   static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
                                          OPTION_STEP_LIMIT, OPTION_HAZARDS,  OPTION_STRICT,       OPTION_THREADS,
-                                         OPTION_JSON};
+                                         OPTION_JSON,       OPTION_FAIR,     OPTION_STEPS};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
-  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 9); i++)
+  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 11); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
   return -1;
 }
@@ -328,6 +335,9 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
     return refuse_option(error, "--%s: a GPU cannot do that; use --device=emulator", specs[emulator].name);
   if (options_given(options, OPTION_CSV) && options_given(options, OPTION_REPEAT) && options->repeat == 0)
     return refuse_option(error, "--csv records times, and --repeat=0 turns timing off; give --repeat=1 or more");
+  if ((options->fair || options->steps) && options_given(options, OPTION_SCHEDULE) && options->schedule)
+    return refuse_option(error, "--schedule=%" PRIu64 " is a random order, and --%s a fair one; give one of the two",
+                         options->schedule, options->fair ? "fair" : "steps");
   if (*kind == DEVICE_AUTO && emulator >= 0) *kind = DEVICE_EMULATOR;
   return true;
 }

@@ -1,4 +1,4 @@
-"""libhopper_ladder.so from Python: the structures of hopper_ladder.h for ctypes, and PyTorch's tensors as the library's.
+"""libhopper_ladder.so from Python: hopper_ladder.h's structures for ctypes, and PyTorch's tensors as the library's.
 
     library = hopper_ladder.load("libhopper_ladder.so")
     call = hopper_ladder.call(q, k, v, o, causal=True)      four tensors [batch, heads, seqlen, head_dim], as PyTorch's
@@ -54,8 +54,8 @@ class Decode(ctypes.Structure):
 
 
 def load(path):
-    """The library with the types of its functions. OSError where it cannot be loaded; AttributeError where it is another,
-    or one from before its calls were structures. One from before it had decode has no hl_attention_decode."""
+    """The library with the types of its functions. OSError where it cannot be loaded; AttributeError where it is
+    another, or one from before its calls were structures. One from before it had decode has no hl_attention_decode."""
     library = ctypes.CDLL(os.path.abspath(path))
     if hasattr(library, "hl_supports"):
         raise AttributeError("an older interface")
@@ -132,11 +132,11 @@ def set_pages(result, block_table, page, pages):
 
 
 def decode(q, k, v, o, lengths=None, block_table=None, k_scale=None, v_scale=None, stage=None, **others):
-    """A call of hl_attention_decode with these tensors. q and o: bf16 [batch, heads, queries, head_dim]. k and v: bf16 or
-    float8_e4m3fn [batch, kv_heads, keys, head_dim], or with a block_table, int32 [batch, entries], [pages, kv_heads, page,
-    head_dim]. Their strides may be any; a cache [pages, page, kv_heads, head_dim] is passed as k.transpose(1, 2).
-    lengths: int32 [batch]. k_scale and v_scale: fp32 [1] or [batch, kv_heads]. others: fields of Decode, such as keys, the
-    most that a sequence has: without it as many as there is room for."""
+    """A call of hl_attention_decode with these tensors. q and o: bf16 [batch, heads, queries, head_dim]. k and v: bf16
+    or float8_e4m3fn [batch, kv_heads, keys, head_dim], or with a block_table, int32 [batch, entries], [pages, kv_heads,
+    page, head_dim]. Their strides may be any; a cache [pages, page, kv_heads, head_dim] is passed as k.transpose(1, 2).
+    lengths: int32 [batch]. k_scale and v_scale: fp32 [1] or [batch, kv_heads]. others: fields of Decode, such as keys,
+    the most that a sequence has: without it as many as there is room for."""
     if q.dim() != 4 or k.dim() != 4:
         raise ValueError(f"q has {q.dim()} dimensions, K {k.dim()}: 4 are allowed")
     (batch, heads, queries, head_dim), (outer, kv_heads, rows, _) = q.shape, k.shape
@@ -162,8 +162,8 @@ def decode(q, k, v, o, lengths=None, block_table=None, k_scale=None, v_scale=Non
 
 
 def attention_decode(library, q, k, v, o=None, **options):
-    """Queues decode() on PyTorch's current stream and returns O, a new tensor unless there is one: [batch, heads, queries,
-    head_dim] with the heads of a query side by side in memory, as the next layer wants them."""
+    """Queues decode() on PyTorch's current stream and returns O, a new tensor unless there is one: [batch, heads,
+    queries, head_dim] with the heads of a query side by side in memory, as the next layer wants them."""
     import torch  # pylint: disable=import-outside-toplevel
 
     if o is None:

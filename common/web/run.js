@@ -12,7 +12,7 @@
 //   code      the exit code of the program
 //   report, errors, terminal   what it printed: to standard output, to standard error, and both as they came
 //   error, outputs, hazards, counters, lines   as in the file of --json (common/harness/json.c)
-//   steps     the bytes of the record of steps, or null
+//   steps     the record of steps, nine numbers each (EmulatorStep in common/emulator/emulator.h), or null
 'use strict';
 
 const NOTHING = {error: null, outputs: null, hazards: [], counters: {}, lines: []};  // of a run that ended at its options
@@ -60,7 +60,8 @@ async function runStage(createStages, module, request) {
   }
   const json = readIfThere(files, '/record.json'), steps = request.steps ? readIfThere(files, '/steps') : null;
   const record = json ? JSON.parse(new TextDecoder().decode(json)) : NOTHING;
-  return {...record, code, report: withEnds(output), errors: withEnds(errors), terminal: withEnds(terminal), steps};
+  return {...record, code, report: withEnds(output), errors: withEnds(errors), terminal: withEnds(terminal),
+    steps: steps && new Int32Array(steps.buffer, steps.byteOffset, steps.length / 4)};
 }
 
 if (typeof exports !== 'undefined') exports.runStage = runStage;

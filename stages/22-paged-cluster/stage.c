@@ -1,14 +1,24 @@
-// Stage 22's launch: a cluster for each key head of each sequence. The lengths are on the GPU, so the host shares out
-// the keys of the longest sequence that there may be.
+// Stage 22's launch: a cluster for each key head of each sequence. The lengths are on the GPU, so the host knows only
+// how long the longest sequence may be.
 #include "../13b-split-kv/splits.h"
 #include "../13d-ragged/paged.h"
 
 #include "tiles.h"
 
+enum { TILES_OF_A_BLOCK = 64 };  // of the longest sequence
+
+// As many blocks as sequences of one length would have, and more where these have many tiles: once the short sequences
+// are read, the clusters of the longest one must keep device memory busy alone.
+static unsigned blocks_of(const DecodeShape *shape, int wanted, int sm_count) {
+  int even = splits_for(shape, wanted, sm_count, BLOCKS_AT_MOST, sm_count * 3 / 8);
+  int ragged = decode_tiles(shape) / TILES_OF_A_BLOCK;
+  if (ragged > BLOCKS_AT_MOST) ragged = BLOCKS_AT_MOST;
+  return (unsigned)(wanted || even > ragged ? even : ragged);
+}
+
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
-  int sm_count = device_info(device)->sm_count;
-  unsigned blocks = (unsigned)splits_for(shape, decode->splits, sm_count, BLOCKS_AT_MOST, sm_count * 3 / 8);
+  unsigned blocks = blocks_of(shape, decode->splits, device_info(device)->sm_count);
   Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
   DecodeShape pool = pool_of(decode);
   Maps maps;

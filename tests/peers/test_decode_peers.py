@@ -25,6 +25,7 @@ import contenders  # noqa: E402
 import decode_contenders  # noqa: E402
 import decode_peers  # noqa: E402
 import decode_problem  # noqa: E402
+import hopper_ladder  # noqa: E402
 import peers  # noqa: E402
 from decode_problem import DecodePoint  # noqa: E402
 
@@ -59,7 +60,7 @@ class Options(unittest.TestCase):
             "--seconds=0": "'0' is no number of seconds",
             "--stages=two": "'two' is no list of stages",
             "--stages=12": "the library has no decode stage 12; it has 13, 13b, 13c, 13d, 13e, 13f",
-            f"--library={ANOTHER_LIBRARY}": "is another library; `make build/libdecode.so` builds the one",
+            f"--library={ANOTHER_LIBRARY}": "is another library, or one from before it had hl_attention_decode",
         }.items():
             with self.subTest(argument):
                 self.expect([argument], 2, words)
@@ -67,9 +68,13 @@ class Options(unittest.TestCase):
         self.expect(["--stages=none", "--peers=none"], 2, "there is nothing to time")
 
     def test_what_is_not_there(self):
-        self.expect(["--library=/no/such.so"], 3, "/no/such.so cannot be loaded; `make build/libdecode.so` builds it")
+        self.expect(["--library=/no/such.so"], 3, "/no/such.so cannot be loaded; `make library` builds it, and ")
         self.expect(["--peers=FlashInfer"], 3, "FlashInfer is left out: it cannot be imported: ")
         self.expect(["--peers=cuDNN"], 3, "has no PyTorch")
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as printed:
+            decode_peers.open_readers("/no/such.so")
+        self.assertEqual(printed.getvalue(),
+                         "peers.py: /no/such.so cannot be loaded; `make build/libread.so` builds it\n")
         with mock.patch.object(decode_peers, "FLASH_ATTENTION_3_DECODE", os.path.join(peers.ROOT, "no", "such.so")):
             printed = io.StringIO()
             with contextlib.redirect_stderr(printed):
@@ -129,7 +134,8 @@ class MadeUpTensor:
 def made_up_problem(point=DecodePoint(2, 8, 2, 64, 96), lengths=None, table=None):
     return decode_problem.DecodeProblem(
         point, MadeUpTensor(10), decode_problem.Cache(MadeUpTensor(11), MadeUpTensor(12)),
-        decode_problem.Cache(MadeUpTensor(13), MadeUpTensor(14), (MadeUpTensor(15), MadeUpTensor(16))), lengths, table, 7)
+        decode_problem.Cache(MadeUpTensor(13), MadeUpTensor(14), (MadeUpTensor(15), MadeUpTensor(16))), lengths, table,
+        7)
 
 
 class Structures(unittest.TestCase):
@@ -151,12 +157,6 @@ class Structures(unittest.TestCase):
         header = '#include "common/baselines/flash-attention-3/flash_attention_3_decode.h"'
         self.offsets("FlashAttention3Decode", header, decode_contenders.FlashAttention3Decode)
 
-    def test_the_stages(self):
-        with open("plots/decode_stages.c", encoding="ascii") as file:
-            text = file.read()
-        structure = text[text.index("typedef struct DecodeCall {"):text.index("} DecodeCall;")] + "} DecodeCall;"
-        self.offsets("DecodeCall", structure, decode_contenders.DecodeCall)
-
 
 class Calls(unittest.TestCase):
     """What contenders call, with which pointers."""
@@ -165,6 +165,7 @@ class Calls(unittest.TestCase):
         for patch in (mock.patch.object(decode_contenders, "new_decode_output", lambda problem: MadeUpTensor(20)),
                       mock.patch.object(decode_contenders, "workspace_of",
                                         lambda size: MadeUpTensor(30) if size else None),
+                      mock.patch.object(contenders, "current_stream", lambda: 40),
                       mock.patch.object(decode_contenders, "current_stream", lambda: 40)):
             patch.start()
             self.addCleanup(patch.stop)
@@ -174,42 +175,46 @@ class Calls(unittest.TestCase):
         self.seen.append({name: getattr(call, name) for name, _ in call._fields_} | {"more": more})
 
     def test_the_library_has_the_stages(self):
-        library = decode_contenders.load_decode_stages(decode_peers.LIBRARY)
-        stages = decode_contenders.decode_stages(library)
-        self.assertEqual([(number, stage.cache, stage.ragged, stage.queries) for number, stage in stages.items()],
-                         [("13", "bf16", False, 1), ("13b", "bf16", False, 1), ("13c", "bf16", False, 1),
-                          ("13d", "bf16", True, 1), ("13e", "e4m3", True, 1), ("13f", "bf16", True, 8)])
+        stages = decode_contenders.decode_stages(hopper_ladder.load("libhopper_ladder.so"))
+        expected = {"13": "bf16", "13b": "bf16", "13c": "bf16", "13d": "bf16", "13e": "e4m3", "13f": "bf16"}
+        caches = {number: decode_contenders.CACHES[stage.type] for number, stage in stages.items()}
+        self.assertLessEqual(expected.items(), caches.items())
+
+    def stage(self, kind=hopper_ladder.BF16):
+        return hopper_ladder.Stage(number=b"13x", name=b"13x-name", type=kind, decode=1)
 
     def test_a_stage(self):
-        library = types.SimpleNamespace(decode_workspace=lambda call: 5, decode_forward=self.note)
-        for cache, addresses, scales in ("bf16", [10, 11, 12, 20], [None] * 2), ("e4m3", [10, 13, 14, 20], [15, 16]):
-            stage = decode_contenders.DecodeStage(3, "13x-name", cache, True, 1)
-            contender = decode_contenders.decode_stage(library, stage)
-            self.assertEqual((contender.name, contender.cache), ("13x-name", cache))
-            self.assertEqual(contender.prepare(made_up_problem(lengths=MadeUpTensor(50)))().address, 20)
-            call = self.seen.pop()
-            self.assertEqual([call[name] for name in "qkvo"], addresses)
-            self.assertEqual([call["k_scale"], call["v_scale"]], scales)
-            self.assertEqual([call[name] for name in ("stage", "batch", "heads", "kv_heads", "keys", "head_dim", "queries",
-                                                      "page", "pages", "lengths", "block_table", "workspace", "stream")],
-                             [3, 2, 8, 2, 96, 64, 1, 0, 7, 50, None, 30, 40])
+        made = []
+        with mock.patch.object(hopper_ladder, "decode", lambda *arguments, **others: made.append((arguments, others)) or
+                               hopper_ladder.Decode()):
+            for kind, addresses in (hopper_ladder.BF16, (10, 11, 12)), (hopper_ladder.E4M3, (10, 13, 14)):
+                flags = []
+                library = types.SimpleNamespace(
+                    hl_attention_decode=lambda call, flags=flags: flags.append((call.flags, call.stream)))
+                contender = decode_contenders.decode_stage(library, self.stage(kind))
+                self.assertEqual((contender.name, contender.cache), ("13x-name", decode_contenders.CACHES[kind]))
+                self.assertEqual(contender.prepare(made_up_problem(lengths=50, table=60))().address, 20)
+                self.assertEqual(flags, [(hopper_ladder.CHECK, 40), (0, 40)], "a check, then the call")
+                arguments, others = made.pop()
+                self.assertEqual(tuple(tensor.address for tensor in arguments[:4]), (*addresses, 20))
+                scales = (None, None) if kind == hopper_ladder.BF16 else (15, 16)
+                self.assertEqual(tuple(scale and scale.address for scale in arguments[6:8]), scales)
+                self.assertEqual((arguments[4:6], arguments[8], others), ((50, 60), "13x", {}))
 
     def test_a_stage_refuses(self):
-        library = types.SimpleNamespace(decode_workspace=lambda call: 0, decode_forward=lambda call: b"no")
-        dense = decode_contenders.decode_stage(library, decode_contenders.DecodeStage(0, "13-a", "bf16", False, 1))
-        point = DecodePoint(2, 8, 2, 64, 96)
-        for changed, words in (({"queries": 2}, "at most 1 query a sequence"), ({"ragged": True}, "neither lengths"),
-                               ({"page": 16}, "nor pages")):
-            with self.assertRaisesRegex(contenders.Refused, words):
-                dense.prepare(made_up_problem(point._replace(**changed)))
-        with self.assertRaisesRegex(contenders.Refused, "^no$"):
-            dense.prepare(made_up_problem())()
+        library = types.SimpleNamespace(hl_attention_decode=lambda call: 2, hl_error=lambda: b"at most 1 query")
+        with mock.patch.object(hopper_ladder, "decode", lambda *arguments, **others: hopper_ladder.Decode()), \
+                self.assertRaisesRegex(contenders.Refused, "^at most 1 query$"):
+            decode_contenders.decode_stage(library, self.stage()).prepare(made_up_problem())
 
     def test_reading(self):
-        library = types.SimpleNamespace(decode_read=self.note)
-        for cache, size in ("bf16", 2), ("e4m3", 1):
+        library = types.SimpleNamespace(read_cache=lambda *arguments: self.seen.append(arguments))
+        for cache, size, first in ("bf16", 2, 11), ("e4m3", 1, 13):
             decode_contenders.reads(library, made_up_problem(), cache, True)()
-            self.assertEqual(self.seen.pop()["more"], (size * 2 * 2 * 64 * 96, 1), "of K, and as many of V")
+            self.assertEqual(self.seen.pop(), (first, first + 1, size * 2 * 2 * 64 * 96, 20, 1, 40))
+        library.read_cache = lambda *arguments: b"no"
+        with self.assertRaisesRegex(contenders.Refused, "^no$"):
+            decode_contenders.reads(library, made_up_problem(), "bf16", False)()
 
     def test_flash_attention_3(self):
         library = types.SimpleNamespace(flash_attention_3_decode_workspace=lambda call: 5,
@@ -219,7 +224,8 @@ class Calls(unittest.TestCase):
         contender.prepare(made_up_problem(DecodePoint(2, 8, 2, 64, 96, page=16), table=MadeUpTensor(60)))()
         call = self.seen.pop()
         self.assertEqual([call[name] for name in ("q", "k", "v", "o", "lengths", "block_table", "workspace", "stream",
-                                                  "page", "pages", "keys")], [10, 11, 12, 20, None, 60, 30, 40, 16, 7, 96])
+                                                  "page", "pages", "keys")],
+                         [10, 11, 12, 20, None, 60, 30, 40, 16, 7, 96])
         library.flash_attention_3_decode = lambda call: 7
         with self.assertRaisesRegex(contenders.Refused, "FlashAttention-3 returned 7"):
             contender.prepare(made_up_problem())()
@@ -245,8 +251,8 @@ class Recording(unittest.TestCase):
         found = [decode_contenders.DecodeContender("13x-a", None),
                  decode_contenders.DecodeContender("13y-b", None, lambda: "1.2", "e4m3"),
                  decode_contenders.DecodeContender("wrong", None)]
-        for name, value in (("open_decode_library", lambda path: None),
-                            ("find_decode_contenders", lambda library, options: found),
+        for name, value in (("open_readers", lambda path: None),
+                            ("find_decode_contenders", lambda options: found),
                             ("measure_decode", self.measure)):
             self.patch(decode_peers, name, value)
         self.patch(peers, "require_gpu", lambda: None)
@@ -280,7 +286,8 @@ class Recording(unittest.TestCase):
         first, second = self.rows()
         self.assertEqual([first[name] for name in decode_peers.POINT_COLUMNS], ["2", "8", "2", "64", "1600", "ragged",
                                                                                 "16", "4"])
-        numbers = [first[name] for name in ("median_ms", "min_ms", "max_ms", "repeats", "read_median_ms", "percent_of_read",
+        numbers = [first[name] for name in ("median_ms", "min_ms", "max_ms", "repeats", "read_median_ms",
+                                            "percent_of_read",
                                             "clock_mhz", "clock_min_mhz", "version", "relative_error")]
         self.assertEqual(numbers, ["3.000000", "2.000000", "4.000000", "3", "1.500000", "50.0", "1750", "1700", "",
                                    "0.250000"])
@@ -318,7 +325,7 @@ class Recording(unittest.TestCase):
         self.patch(decode_peers, "make_decode_problem", lambda point: None)
         self.patch(decode_peers, "DecodeReference", lambda problem: None)
         self.patch(decode_peers, "enter_decode", lambda *_: peers.Entrant("13x-a", None, 1.0))
-        self.patch(decode_peers, "readers", lambda *_: ([], {"bf16": ["l", "c"]}))
+        self.patch(decode_peers, "enter_readers", lambda *_: ([], {"bf16": ["l", "c"]}))
         self.patch(decode_peers, "before_each_run", lambda: None)
         self.patch(peers, "burn_in", lambda entrants: None)
         self.patch(peers, "measure_turns", lambda *_: dict(runs))

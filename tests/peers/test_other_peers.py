@@ -1,5 +1,5 @@
-"""Contenders of peers.py that come with packages of their own, cuDNN's FP8 pass and Triton, without any of them: made-up
-modules stand in their places. And points with grouped heads, which cuDNN has.
+"""Contenders of peers.py that come with packages of their own, cuDNN's FP8 pass and Triton, without any of them:
+made-up modules stand in their places. And points with grouped heads, which cuDNN has.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/peers/test_other_peers.py
 """

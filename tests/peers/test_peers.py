@@ -243,7 +243,7 @@ class Structures(unittest.TestCase):
                    f"int main(void) {{ {''.join(lines + sizes)} }}")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "offsets")
-            subprocess.run(["cc", "-xc", f"-I.", "-", "-o", path], input=program, text=True, check=True)
+            subprocess.run(["cc", "-xc", "-I.", "-", "-o", path], input=program, text=True, check=True)
             printed = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
         ours = [getattr(structures[name], field).offset for name, field in fields]
         ours += [ctypes.sizeof(each) for each in structures.values()]

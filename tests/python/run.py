@@ -23,6 +23,7 @@ PACKAGES = {
     "tinygrad": "tinygrad",
     "pycuda": "pycuda",
     "tilelang": "tilelang",
+    "cute": "cutlass",
 }
 # tinygrad writes CUDA C, or PTX.
 VARIANTS = {"tinygrad": [{"DEV": "CUDA"}, {"DEV": "CUDA:PTX"}]}
@@ -48,7 +49,7 @@ def run(python, program, *arguments, **variables):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     return result.returncode, result.stdout

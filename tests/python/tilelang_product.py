@@ -1,4 +1,5 @@
-"""TileLang: a sum, and a product by TMA and tensor cores. The mistake: the sum's last block has no limit."""
+"""TileLang: a product by TMA and tensor cores, and a reversal in shared memory. The mistake: the reversal's barrier is
+left out."""
 
 import sys
 
@@ -6,20 +7,22 @@ import tilelang
 import tilelang.language as T
 import torch
 
+# tvm_kernels.cu:21: the mistake shows there, in the CUDA C++ that TileLang writes
+BARRIERS = {"tl.disable_thread_storage_sync": "mistake" in sys.argv}
 
-@tilelang.jit(out_idx=[2])
-def add(size, rows, block):
-    """A sum of vectors of `size` numbers, `rows` of which are there."""
+
+@tilelang.jit(out_idx=[1], pass_configs=BARRIERS)
+def reverse(size):
+    """A block of as many threads."""
 
     @T.prim_func
-    def main(
-        a: T.Tensor((rows,), "float32"),
-        b: T.Tensor((rows,), "float32"),
-        c: T.Tensor((rows,), "float32"),
-    ):
-        with T.Kernel(T.ceildiv(size, block), threads=block) as x:
-            for i in T.Parallel(block):
-                c[x * block + i] = a[x * block + i] + b[x * block + i]
+    def main(source: T.Tensor((size,), "float32"), target: T.Tensor((size,), "float32")):
+        with T.Kernel(1, threads=size):
+            tile = T.alloc_shared((size,), "float32")
+            for i in T.Parallel(size):
+                tile[i] = source[i]
+            for i in T.Parallel(size):
+                target[i] = tile[size - 1 - i]
 
     return main
 
@@ -50,13 +53,14 @@ def matmul(size, tile, depth):
 
 def main():
     """Compares with PyTorch's results."""
-    x, y = (torch.randn(1024, device="cuda") for _ in range(2))
-    torch.testing.assert_close(add(1024, 1024, 256)(x, y), x + y)
-    a, b = (torch.randn(128, 128, device="cuda").half() for _ in range(2))
-    kernel = matmul(128, 64, 64)
-    source = kernel.get_kernel_source()
-    assert "wgmma" in source and "tma_load" in source
-    torch.testing.assert_close(kernel(a, b), a.float() @ b.float(), atol=1e-2, rtol=1e-2)
+    x = torch.randn(256, device="cuda")
+    result = reverse(256)(x)
+    if "mistake" not in sys.argv:
+        assert torch.equal(result, x.flip(0))
+        a, b = (torch.randn(128, 128, device="cuda").half() for _ in range(2))
+        kernel = matmul(128, 64, 64)
+        assert "wgmma" in kernel.get_kernel_source() and "tma_load" in kernel.get_kernel_source()
+        torch.testing.assert_close(kernel(a, b), a.float() @ b.float(), atol=1e-2, rtol=1e-2)
     print("right")
 
 

@@ -25,11 +25,12 @@ SECONDS = 1800
 
 def run(python, tutorial, folder):
     """The exit code, and what the tutorial has printed on both streams."""
-    command = [os.path.join(ROOT, "hopper-run"), python, *tutorial.get("command", []), os.path.basename(tutorial["file"])]
+    command = [os.path.join(ROOT, "hopper-run"), python, *tutorial.get("command", [])]
+    command += [os.path.basename(tutorial["file"]), *tutorial.get("arguments", [])]
     environment = {**os.environ, "MPLBACKEND": "agg", **tutorial.get("variables", {})}
     try:
         result = subprocess.run(
-            command + tutorial.get("arguments", []),
+            command,
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,

@@ -1,5 +1,5 @@
-// The forward pass of CUTLASS's example 88 as C functions. driver.cu makes them of a checkout of CUTLASS; the library that
-// `make cutlass-fmha` builds has nothing else.
+// The forward pass of CUTLASS's example 88 as C functions. driver.cu makes them of a checkout of CUTLASS; the library
+// that `make cutlass-fmha` builds has nothing else.
 #pragma once
 
 #include <stddef.h>
@@ -19,8 +19,8 @@ enum { CUTLASS_FMHA_KERNELS = 2 };
 
 // Queues O = softmax(Q K^T / sqrt(head_dim)) V on a CUDA stream of the current device, and returns at once: 0, a
 // cudaError_t, or -1 where the example does not take such a problem. The tensors are contiguous, fp16,
-// [batch][heads][seqlen][head_dim] in device memory; head_dim is 64 or 128, and seqlen a multiple of 128. lse is room for
-// batch * heads * seqlen floats, which the kernel writes.
+// [batch][heads][seqlen][head_dim] in device memory; head_dim is 64 or 128, and seqlen a multiple of 128. lse is room
+// for batch * heads * seqlen floats, which the kernel writes.
 CUTLASS_FMHA_API int cutlass_fmha(int kernel, int batch, int heads, int seqlen, int head_dim, int causal, const void *q,
                                   const void *k, const void *v, void *o, void *lse, void *stream);
 

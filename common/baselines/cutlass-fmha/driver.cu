@@ -53,7 +53,8 @@ using Cooperative = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
 using PingPong = cutlass::gemm::KernelTmaWarpSpecializedPingpong;
 
 template <class Tile> int launch_one(const Problem &p, int kernel, bool causal) {
-  if (kernel == 0) return causal ? launch<Tile, Cooperative, CausalFusion>(p) : launch<Tile, Cooperative, DefaultFusion>(p);
+  if (kernel == 0)
+    return causal ? launch<Tile, Cooperative, CausalFusion>(p) : launch<Tile, Cooperative, DefaultFusion>(p);
   return causal ? launch<Tile, PingPong, CausalFusion>(p) : launch<Tile, PingPong, DefaultFusion>(p);
 }
 

@@ -89,8 +89,8 @@ void choose_kernel(Flash_fwd_params &params) {
   int tiles = (params.seqused_k ? 1 : params.b) * params.h_k * m_blocks;
   int head_bytes = params.seqlen_k * (params.d + params.dv) * (int)sizeof(Element);
   params.num_splits = num_splits_heuristic(tiles, params.num_sm, n_blocks, m_blocks, head_bytes, params.is_causal, 128);
-  params.pack_gqa = paged || params.num_splits > 1 ||
-                    (group > 1 && should_pack_gqa(false, params.seqlen_q, group, tile_m));
+  params.pack_gqa =
+      paged || params.num_splits > 1 || (group > 1 && should_pack_gqa(false, params.seqlen_q, group, tile_m));
 }
 
 bool needs_counter(const Flash_fwd_params &params) {

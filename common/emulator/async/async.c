@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../report/hazard.h"
+#include "../report/steps.h"
 #include "../check/order.h"
 #include "../host/host_memory.h"
 #include "../warp/instruction.h"
@@ -70,6 +71,7 @@ AsyncOp *async_issue_part(Warp *warp, const Inst *inst, Mask mask, AsyncPerform 
   op->references = 1;
   op->payload = payload_size ? host_allocate(1, payload_size) : NULL;
   link_pending(warp->block->cluster->async, op);
+  if (warp_launch(warp)->record) op->step = step_operation_begins(warp, inst, mask);
   if (inst->row->memory == MEMORY_BULK_LOAD) warp_counts(warp, inst)->loads_in_flight += warp->block->cluster->loads;
   return op;
 }
@@ -117,6 +119,7 @@ void async_release(AsyncOp *op) {
 void async_finish(Cluster *cluster, AsyncOp *op) {
   if (op->performed) return;
   op->performed = true;
+  if (op->step) step_operation_ends(op->warp, op->inst, 1u << op->lane, op->step);
   op->perform(cluster, op);
   cluster->progress++;
   if (op->clock) agent_end(&cluster->check, op->agent);

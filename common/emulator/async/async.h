@@ -28,6 +28,7 @@ struct AsyncOp {
   const Inst *inst;
   uint32_t agent, clock;  // the thread and clock it is in the race check; clock 0: none
   uint32_t number;        // of wgmma: how many the warp had issued with it
+  uint32_t step;          // its number in the record of steps
   AsyncPerform *perform;
   void (*discard)(AsyncOp *op);  // releases what the payload holds, when it was never performed; or NULL
   bool self_completing;          // may be performed at any time; else only by async_finish

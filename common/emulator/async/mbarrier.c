@@ -1,5 +1,6 @@
 // mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
 #include "../check/order.h"
+#include "../report/hazard.h"
 #include "../warp/lanes.h"
 #include "../warp/decoder.h"
 #include "../warp/warp.h"
@@ -169,7 +170,11 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   Origin origin = {warp, lane, inst};
   if (plan->wait == WAIT_PARITY) {
     u32 given = SLOT(warp, inst->a, const u32)[lane];
-    if (given > 1)
+    if (given == UINT32_MAX)
+      hazard_report_graded(HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
+                           "a phase's parity is 0 or 1, not -1. Triton's kernels wait with -1, and are right on Hopper: "
+                           "the GPU looks at the last bit");
+    else if (given > 1)
       mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
     *parity = given & 1;
     *completed = *parity != (mbarrier->phase & 1);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../report/hazard.h"
+#include "../report/steps.h"
 #include "../memory/access.h"
 #include "../host/host_memory.h"
 
@@ -310,6 +311,7 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
         "The copy at %s is not in the bytes that this phase expects. Add its bytes if it belongs to the phase. If it "
         "belongs to a later one, issue it after the end of this one. If several threads issue it, let one.",
         fault, named_line(cluster->launch->program->module, copy->inst->source).text);
+  if (cluster->launch->record) step_phase(cluster, mbarrier->address, mbarrier->phase);
   mbarrier->phase++;
   set_state(mbarrier,
             (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});

@@ -87,7 +87,7 @@ static bool replace_lane(Warp *warp, const Inst *inst, int lane, uint64_t addres
   access_read_lane(warp, inst, lane, &access, bytes, sizeof bytes);
   if (!tensor_map_read(bytes, &map)) {
     hazard_stop(warp, inst, lane, HAZARD_TENSOR_MAP, address, EMULATOR_TENSOR_MAP_BYTES,
-                "these 128 bytes are neither a tensor map of this device nor zeros: there is nothing to replace a field of");
+                "these 128 bytes are neither a tensor map of this device nor zeros: there is no field to replace");
     return false;
   }
   replace_field(plan, &map, value);

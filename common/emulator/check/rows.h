@@ -37,8 +37,10 @@ typedef struct Scatter {
   uint32_t launch;
 } Scatter;
 
+// A loop mostly comes back to elements that its lanes have accessed before: that event counts as met from the start.
 static inline Scatter race_scatter(const RowActor *row) {
-  return (Scatter){.own = actor_epoch(&row->actor) & ~LANE_MASK, .launch = row->actor.cluster->launch->number};
+  Epoch own = actor_epoch(&row->actor) & ~LANE_MASK;
+  return (Scatter){own, own, own, COMES_OWN, COMES_OWN, row->actor.cluster->launch->number};
 }
 
 // race_read_by and race_write_by of one of the lanes alike, at a place that is aligned and so inside a page. False when

@@ -26,7 +26,7 @@ typedef struct Chain {
   bool conditional;
 } Chain;
 
-static void count_reads(Search *search) {
+static void count_register_reads(Search *search) {
   for (uint32_t t = 0; t < search->program->touch_count; t++) {
     const Touch *touch = &search->program->touches[t];
     uint16_t *count = &search->reads[touch->slot / SLOT_UNIT];
@@ -135,7 +135,7 @@ void find_postponed_loads(Program *program) {
   Search search = {.program = program,
                    .reads = host_allocate(units, sizeof(uint16_t)),
                    .targets = host_allocate(program->count + 1, sizeof(bool))};
-  count_reads(&search);
+  count_register_reads(&search);
   find_targets(&search);
   for (uint32_t pc = 0; pc < program->count; pc++)
     if (is_plain_load(&program->code[pc])) try_load(&search, pc);

@@ -14,6 +14,11 @@ Emulator *emulator_open(const EmulatorOptions *options) {
   if (options->tunes_malloc) host_keep_memory();
   Emulator *emulator = host_allocate(1, sizeof *emulator);
   emulator->options = *options;
+  if (options->steps > 0) {
+    emulator->options.fair = true;
+    emulator->options.threads = 1;
+    emulator->steps = (StepRecord){.most = options->steps, .complete = true};
+  }
   emulator->global.next_base = GLOBAL_WINDOW;
   emulator->global.usage = &emulator->usage;
   emulator->global.heap_size = 8 << 20;  // as of CUDA's cudaLimitMallocHeapSize
@@ -31,8 +36,21 @@ void emulator_close(Emulator *emulator) {
   region_table_destroy(&emulator->global);
   hazards_free(&emulator->hazards);
   free(emulator->lines.items);
+  step_record_free(&emulator->steps);
   pthread_mutex_destroy(&emulator->hazards.lock);
   free(emulator);
+}
+
+// ---- steps ----
+
+const EmulatorStep *emulator_steps(const Emulator *emulator, int *count, bool *complete) {
+  *count = emulator->steps.count;
+  *complete = emulator->steps.complete;
+  return emulator->steps.steps;
+}
+
+const char *emulator_step_file(const Emulator *emulator, int number) {
+  return number >= 0 && number < emulator->steps.file_count ? emulator->steps.files[number] : NULL;
 }
 
 // ---- memory ----

@@ -5,6 +5,7 @@
 
 #include "../report/hazard.h"
 #include "../report/undefined.h"
+#include "../report/steps.h"
 #include "../warp/warp.h"
 
 // A group is passed over after this many turns in which others of its warp could not run.
@@ -135,6 +136,15 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
   }
 }
 
+// Under a fair schedule a group is chosen for each instruction.
+static void record_step(Warp *warp, const Inst *code) {
+  const Group *group = &warp->groups[warp->current];
+  const Inst *inst = &code[group->pc];
+  Mask lanes = group->mask;
+  if (inst->guarded) lanes &= *SLOT(warp, inst->guard, const Mask) ^ (inst->guard_negated ? FULL_MASK : 0);
+  if (lanes) step_instruction(warp, group->pc, lanes);
+}
+
 int warp_run(Warp *warp, int budget) {
   const Launch *launch = warp_launch(warp);
   const Inst *code = launch->program->code;
@@ -145,6 +155,7 @@ int warp_run(Warp *warp, int budget) {
   while (executed < budget && !warp->yield && !launch->stopped) {
     warp->current = choose_group(warp, code);
     if (warp->current < 0) break;
+    if (launch->record) record_step(warp, code);
     executed += run_group(warp, code, counts, budget - executed);
     if (!warp->groups[warp->current].mask) remove_group(warp, warp->current);
   }

@@ -86,6 +86,8 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
                    .program = program,
                    .advise_wait = async_advise_wait,
                    .schedule = emulator->options.schedule,
+                   .fair = emulator->options.fair,
+                   .record = emulator->options.steps > 0 ? &emulator->steps : NULL,
                    .step_limit = emulator->options.step_limit};
   launch.check = (CheckLaunch){.on = emulator->options.hazards,
                                .lane_by_lane = emulator->lane_by_lane,
@@ -108,7 +110,9 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
   overlap_begin(&launch.check, &shape, &emulator->history, &emulator->global, request->prerequisite, clusters);
   fill_params(&launch, entry, request->arguments);
   launch.undefined_reported = host_allocate(program->count, 1);
+  if (launch.record) step_launch_begins(&launch);
   launch_run(&launch, clusters, launch_resident_clusters(&launch));
+  if (launch.record) step_launch_ends(&launch);
   free(launch.params);
   free(launch.undefined_reported);
   if (!launch.stopped) return EMULATOR_OK;

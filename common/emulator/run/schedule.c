@@ -10,6 +10,8 @@
 
 enum {
   SLICE = 4096,        // instructions of a warp before the next one's turn, by default
+  FAIR_SLICE = 1,
+  FAIR_FLIGHT = 256,  // instructions of a cluster after which an operation completes under a fair schedule
   RANDOM_SLICE = 256,  // at most so many under a seed
   // Instructions without a visible event after which a cluster is suspected of spinning: at first, and at most, for
   // each suspicion that turns out wrong doubles it.
@@ -181,7 +183,8 @@ Outcome cluster_run(Cluster *cluster) {
       report_stuck(cluster);
       return CLUSTER_STOPPED;
     }
-    int budget = random ? 1 + (int)(cluster_random(cluster) % RANDOM_SLICE) : SLICE;
+    int budget = launch->fair ? FAIR_SLICE : random ? 1 + (int)(cluster_random(cluster) % RANDOM_SLICE) : SLICE;
+    if (launch->fair && cluster->steps % FAIR_FLIGHT == 0) async_advance(cluster, 0);
     cluster->has_news = false;
     count_steps(cluster, (uint64_t)warp_run(warp, budget));
     if (cluster->has_news) return CLUSTER_HAS_NEWS;

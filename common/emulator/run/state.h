@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../report/hazard.h"
+#include "../report/steps.h"
 #include "../check/overlap.h"
 #include "../check/region.h"
 #include "../emulator.h"
@@ -34,6 +35,7 @@ struct Emulator {
   HazardList hazards;
   EmulatorCounters counters;
   LineTable lines;
+  StepRecord steps;
 };
 
 // ---- the limits of a launch: launch.c ----

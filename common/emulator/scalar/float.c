@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "../warp/floating.h"
+#include "../warp/fused.h"
 #include "../warp/rounded.h"
 #include "../warp/machine.h"
 #include "contraction.h"
@@ -27,16 +28,6 @@ ALWAYS_INLINE f32 result_f32(f32 x, bool ftz, bool sat) {
 ALWAYS_INLINE f32 flush_lifted(f64 exact, f32 result) {
   return fabsf((f32)(exact * 0x1p126)) < 1 ? (f32)copysign(0, exact) : result;
 }
-// x * y + z, rounded once. Where the host has no instruction for it, its library may round by a mode that it has not,
-// as WebAssembly's does.
-ALWAYS_INLINE f32 fused_f32(f32 x, f32 y, f32 z) {
-#ifdef FP_FAST_FMAF
-  return fmaf(x, y, z);
-#else
-  return (f32)sum_to_odd((f64)x * (f64)y, z);  // the product is exact
-#endif
-}
-
 ALWAYS_INLINE f32 multiply_ftz(f32 x, f32 y) { return flush_lifted((f64)x * (f64)y, x * y); }
 // A quotient of two f32 below 1 is at least 2^-24 below it, so it does not matter that this one is rounded twice.
 ALWAYS_INLINE f32 divide_ftz(f32 x, f32 y) { return flush_lifted((f64)x / (f64)y, x / y); }
@@ -214,7 +205,7 @@ LANE_OPERATION(add_f64, f64, f64, f64, f64, last_nan_f64(x, y, x + y))
 LANE_OPERATION(sub_f64, f64, f64, f64, f64, last_nan_f64(x, y, x - y))
 LANE_OPERATION(mul_f64, f64, f64, f64, f64, last_nan_f64(x, y, x *y))
 // Of the factors' NaNs and the addend's, the second factor's comes first, then the addend's.
-LANE_OPERATION(fma_f64, f64, f64, f64, f64, y != y ? quiet_f64(y) : last_nan_f64(x, z, fma(x, y, z)))
+LANE_OPERATION(fma_f64, f64, f64, f64, f64, y != y ? quiet_f64(y) : last_nan_f64(x, z, fused_f64(x, y, z)))
 LANE_OPERATION(div_f64, f64, f64, f64, f64, x / y)
 LANE_OPERATION(rcp_f64, f64, f64, f64, f64, 1 / x)
 LANE_OPERATION(sqrt_f64, f64, f64, f64, f64, sqrt(x))
@@ -244,8 +235,8 @@ ALWAYS_INLINE u64 rsqrt_high_word(f64 x) { return high_word(1 / sqrt(f64_from_bi
 
 // rsqrt.approx.f64 is that starting point and one step of an iteration, as ptxas writes it.
 static f64 rsqrt_step(f64 x) {
-  f64 y = f64_from_bits(rsqrt_high_word(x)), error = fma(x, -(y * y), 1);
-  return fma(fma(error, 0.375, 0.5), y * error, y);
+  f64 y = f64_from_bits(rsqrt_high_word(x)), error = fused_f64(x, -(y * y), 1);
+  return fused_f64(fused_f64(error, 0.375, 0.5), y * error, y);
 }
 static f64 rsqrt_of(f64 x) {
   if (x != x) return quiet_f64(x);

@@ -10,6 +10,7 @@
 
 #include "../warp/float16.h"
 #include "../warp/floating.h"
+#include "../warp/fused.h"
 #include "../warp/rounded.h"
 #include "../host/host_memory.h"
 #include "../warp/lanes.h"
@@ -332,7 +333,7 @@ static f64 *element_of_a(f64 a[MAX_ROWS][MAX_K], const MultiplyF64 *plan, int i,
 
 // fma.f64: of NaNs the second factor's comes first, then the addend's. An invalid operation gives a negative NaN.
 static f64 fma_f64_nan(f64 x, f64 y, f64 z, Rounding rounding) {
-  f64 result = rounding == ROUND_NEAREST ? fma(x, y, z) : rounded_fma(x, y, z, rounding);
+  f64 result = rounding == ROUND_NEAREST ? fused_f64(x, y, z) : rounded_fma(x, y, z, rounding);
   if (result == result) return result;
   if (x == x && y == y && z == z) return f64_from_bits(0xfff8000000000000);
   return y != y ? quiet_f64(y) : z != z ? quiet_f64(z) : quiet_f64(x);

@@ -245,6 +245,8 @@ struct Launch {
   _Atomic(const Inst *) noted_swizzle;  // the copy whose note on its swizzle stands for all: tensor_copy.c
   bool alone;                           // one host thread runs it
   uint64_t schedule;
+  bool fair;                  // one instruction of each warp in turn
+  struct StepRecord *record;  // report/steps.h; NULL: none
   uint64_t step_limit;
   uint8_t *undefined_reported;  // by instruction: that a value of it which nothing defines was used: undefined.h
   _Atomic bool stopped;         // by hazard_stop: no thread goes on

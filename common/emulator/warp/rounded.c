@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "float16.h"
+#include "fused.h"
 
 // ---- the host's modes ----
 
@@ -107,15 +108,15 @@ static f64 rounded(Exact x, Rounding rounding) {
   const u64 largest = 0x7fefffffffffffff;
   u64 magnitude = x.high | (x.low != 0);
   int field = x.exponent + 127 + 1023, cut = 11 + (field < 1 ? 1 - field : 0);
-  u64 kept = cut < 64 ? magnitude >> cut : 0;
-  bool exact = cut < 64 && kept << cut == magnitude, grows = !exact && !overflow_stays(rounding, x.negative);
-  u64 code = kept + grows + ((u64)(field < 1 ? 0 : field - 1) << 52);
+  u64 kept = cut < 64 ? magnitude >> cut : 0, rest = cut < 64 ? magnitude << (64 - cut) : cut == 64 ? magnitude : 1;
+  u64 code = kept + rounds_up(rounding, x.negative, kept, rest) + ((u64)(field < 1 ? 0 : field - 1) << 52);
   if (field > 2046 || code > largest) code = largest + !overflow_stays(rounding, x.negative);
   return f64_from_bits((u64)x.negative << 63 | code);
 }
 
 f64 rounded_fma(f64 x, f64 y, f64 z, Rounding rounding) {
-  if (!isfinite(x) || !isfinite(y) || !isfinite(z)) return fma(x, y, z);
+  if (!isfinite(x) || !isfinite(y)) return x * y + z;
+  if (!isfinite(z)) return z + z;
   Exact product = exact_product(exact_of(x), exact_of(y)), addend = exact_of(z), sum = exact_sum(product, addend);
   if (sum.high | sum.low) return rounded(sum, rounding);
   if (product.negative == addend.negative) return product.negative ? -0.0 : 0.0;  // two zeros
@@ -140,7 +141,7 @@ f64 rounded_divide(f64 x, f64 y, Rounding rounding) {
   Exact above = exact_of(x), below = exact_of(y);
   f64 numerator = (f64)above.high, denominator = (f64)below.high, quotient = numerator / denominator;
   Exact exact =
-      beside(quotient * 0x1p60, fma(-quotient, denominator, numerator), above.exponent - below.exponent - 124);
+      beside(quotient * 0x1p60, fused_f64(-quotient, denominator, numerator), above.exponent - below.exponent - 124);
   exact.negative = above.negative != below.negative;
   return rounded(exact, rounding);
 }
@@ -150,5 +151,5 @@ f64 rounded_sqrt(f64 x, Rounding rounding) {
   Exact exact = exact_of(x);
   int odd = exact.exponent & 1;
   f64 square = (f64)(exact.high >> odd), root = sqrt(square);
-  return rounded(beside(root * 0x1p30, fma(-root, root, square), (exact.exponent + odd + 64) / 2 - 94), rounding);
+  return rounded(beside(root * 0x1p30, fused_f64(-root, root, square), (exact.exponent + odd + 64) / 2 - 94), rounding);
 }

@@ -99,8 +99,8 @@ extern "C" __global__ void counts_in_local_memory(unsigned *flag, int *out) {
   }
 }
 
-// Looks at most 10,000 times. The count is in local memory alone: at most places of the loop the registers are the same in
-// every round.
+// Looks at most 10,000 times. The count is in local memory alone: at most places of the loop the registers are the same
+// in every round.
 extern "C" __global__ void gives_up_by_local_memory(const unsigned *flag, int *out) {
   int looks;
   asm volatile(
@@ -183,9 +183,9 @@ extern "C" __global__ void hand_on(int *data, unsigned *flags, int *out, int fen
   }
 }
 
-// Blocks 0 and 1 each tell block 2 of a value. Its first thread learns of both, but its only fence stands between: so its
-// relaxed flag hands on the order of block 0's value alone. A thread of another warp, which the flag reaches, uses both.
-// With `asks` it has learnt of block 1's value itself.
+// Blocks 0 and 1 each tell block 2 of a value. Its first thread learns of both, but its only fence stands between: so
+// its relaxed flag hands on the order of block 0's value alone. A thread of another warp, which the flag reaches, uses
+// both. With `asks` it has learnt of block 1's value itself.
 extern "C" __global__ void hand_on_one_of_two(int *data, unsigned *flags, int *out, int asks) {
   if (blockIdx.x < 2) {
     if (threadIdx.x) return;
@@ -203,8 +203,8 @@ extern "C" __global__ void hand_on_one_of_two(int *data, unsigned *flags, int *o
   }
 }
 
-// Block 1 says that it has come, and takes its time before it looks who else has. Block 0 comes, looks, writes and says so by
-// the same count: that block 1 may look before that, nothing prevents.
+// Block 1 says that it has come, and takes its time before it looks who else has. Block 0 comes, looks, writes and says
+// so by the same count: nothing keeps block 1 from looking before that.
 extern "C" __global__ void write_after_meeting(unsigned *arrived, int *data, int *out, int before, int after) {
   __shared__ volatile int work;
   for (int i = 0; i < before && blockIdx.x == 0; i++) work = i;
