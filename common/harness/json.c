@@ -1,5 +1,5 @@
-// --json: what the emulator saw, for programs that show it. Whatever a number of JSON cannot hold exactly, an address, is
-// a string.
+// --json: what the emulator saw, for programs that show it. An address is a string: a number of JSON could not hold all
+// of them.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void print_index(FILE *out, const unsigned index[3]) {
 
 // ---- hazards ----
 
-static void print_place(FILE *out, const HazardPlace *place) {
+static void print_json_place(FILE *out, const HazardPlace *place) {
   fputs("{\"file\":", out);
   print_text(out, place->file);
   fprintf(out, ",\"line\":%d,\"ptx\":%d,\"block\":", place->line, place->ptx_line);
@@ -94,10 +94,10 @@ static void print_hazard(FILE *out, const Hazard *hazard) {
   fputs(",\"waits\":", out);
   print_text_lines(out, hazard->lines);
   fputs(",\"here\":", out);
-  print_place(out, &hazard->here);
+  print_json_place(out, &hazard->here);
   fputs(",\"other\":", out);
   if (hazard->has_other)
-    print_place(out, &hazard->other);
+    print_json_place(out, &hazard->other);
   else
     fputs("null", out);
   putc('}', out);

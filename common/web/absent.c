@@ -7,4 +7,6 @@ bool gpu_open(Device *device, DeviceError *error) {
   return device_set_error(error, DEVICE_ABSENT, "a browser has none");
 }
 
-bool recorded_find(const char *stage, const Shape *shape, Recorded *row) { return (void)stage, (void)shape, (void)row, false; }
+bool recorded_find(const char *stage, const Shape *shape, Recorded *row) {
+  return (void)stage, (void)shape, (void)row, false;
+}

@@ -15,7 +15,7 @@ typedef struct NamedStage {
 #define NAMED(number) {"stage-" #number, &stage_##number},
 static const NamedStage stages[] = {STAGES(NAMED)};
 
-static const Stage *find_stage(const char *program) {
+static const Stage *stage_of_program(const char *program) {
   for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
     if (!strcmp(program, stages[i].program)) return stages[i].stage;
   return NULL;
@@ -34,7 +34,7 @@ static char *read_kernels(const char *path, size_t *size) {
 
 int main(int argc, char **argv) {
   const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0];
-  const Stage *stage = find_stage(program);
+  const Stage *stage = stage_of_program(program);
   char path[64];
   snprintf(path, sizeof path, "/%.40s.ptx", program);
   if (!stage) return fprintf(stderr, "%s: there is no such stage\n", program), EXIT_USAGE;
