@@ -1,6 +1,6 @@
-// The worker of a page: each message that it gets is a request of run.js, and its answer a result. `ptxUrl` may stand in
-// for `ptx`: a file, which may be compressed with gzip. While it works it tells its progress, "compiling" and "running".
-// A run is stopped by ending the worker.
+// The worker of a page: each message that it gets is a request of run.js, and its answer a result. `ptxUrl` may be there
+// instead of `ptx`: a file, which may be compressed with gzip. While it works it tells its progress: "compiling", then
+// "running". A run is stopped by ending the worker.
 'use strict';
 
 importScripts('run.js', 'stages.js');
