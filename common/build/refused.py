@@ -34,8 +34,8 @@ SPILL = re.compile(r"\b[1-9]\d* bytes spill")
 
 
 def source(ptx, number):
-    """The source line that line `number` of the PTX was made from: in a stage's file, if the line was inlined there. The
-    compiler marks what it made of no line in particular as line 0; the line before that helps more."""
+    """The source line that line `number` of the PTX was made from: in a stage's file, if the line was inlined there.
+    Line 0 is what the compiler made from no line in particular: then the one before it helps more."""
     files = dict(re.findall(r'^\t\.file\t(\d+) "([^"]*)"', ptx, re.MULTILINE))
     lines = [line for line in ptx.splitlines()[:number] if re.match(r"\t\.loc\t\d+ [1-9]", line)]
     places = re.findall(r"(?:loc\t|inlined_at )(\d+) (\d+)", lines[-1]) if lines else []
