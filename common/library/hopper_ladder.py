@@ -136,8 +136,9 @@ def decode(q, k, v, o, lengths=None, block_table=None, lse=None, k_scale=None, v
     """A call of hl_attention_decode with these tensors:
 
     q, o              bf16 [batch, heads, queries, head_dim]
-    k, v              bf16 or float8_e4m3fn [batch, kv_heads, keys, head_dim]; with a block_table [pages, kv_heads, page,
-                      head_dim]. Strides may be any: [pages, page, kv_heads, head_dim] is passed as k.transpose(1, 2)
+    k, v              bf16 or float8_e4m3fn [batch, kv_heads, keys, head_dim]; with a block_table
+                      [pages, kv_heads, page, head_dim]. Strides may be any: a cache
+                      [pages, page, kv_heads, head_dim] is passed as k.transpose(1, 2)
     lengths           int32 [batch]
     block_table       int32 [batch, entries]
     lse               fp32 [batch, heads, queries], which the call writes
