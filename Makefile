@@ -18,7 +18,7 @@ INPUTS ?= 1048576
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
 .DEFAULT_GOAL := help
-include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk web.mk)
+include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk book.mk web.mk)
 include $(wildcard common/baselines/*/build.mk)
 
 help: ## prints this list
@@ -29,7 +29,7 @@ help: ## prints this list
 	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens'
 	@echo '  make grade-NN          judges all tasks of stage NN as they are; exit code 0 if they pass'
 	@echo '  make quiz-NN           asks the questions of quiz NN; make quiz lists them; ANSWERS="48 96 b" answers at once'
-	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast or window; then builds and judges it'
+	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast, window, decode; then builds and judges it'
 	@echo '  make case-NN           a program that a user reports to be wrong: mend it; make case lists them; SOLUTION=1 shows our repair'
 	@echo '  make diff-NN           shows what is new in its kernel compared with the stage below'
 	@echo '  make ptx-NN            shows its PTX, and make sass-NN its machine code, each with the source lines between'
@@ -51,6 +51,8 @@ explain: ## shows where a tile lies for TMA and wgmma; OPTIONS="--rows=128 --maj
 progress: ## shows which tasks are done, and which one is next
 	@python3 common/course/course.py progress
 
+book: ## makes build/book: all lessons and notes as static pages, with search; any host can serve them
+book-runs: ## the same, with kernels and mistakes that run in the browser: compiles 250 kernels, half an hour
 test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
@@ -66,6 +68,7 @@ test-cuda: root $(BUILD)/nvrtc ## builds the kernels with each CUDA 12, from pip
 	  $(foreach name,$(NAMES),"$(name) $(ALLOW_$(name))")
 test-course: root ## tests the course: each mistake shows what its lesson says; each task can be solved
 	@python3 tests/test_course.py && python3 tests/test_capstone.py
+test-book: ## tests the book: links, listings, HTML, contrast; and each lesson in Chromium, where there is one
 test-deep: $(FUZZERS) $(TEST_NEEDS) ## runs the fuzzers for FUZZ_SECONDS each, and the tests under ASan, UBSan and TSan
 	@for f in $(FUZZERS); do sh common/build/fuzz.sh $$f $(FUZZ_SECONDS) || exit 1; done
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined test
@@ -78,8 +81,10 @@ test-mathematics: $(HOPPER_RUN) $(MATHEMATICS_PROGRAMS) ## holds all of CUDA's f
 	@for p in $(MATHEMATICS_PROGRAMS); do echo "$$p" && $(HOPPER_RUN) --hazards=off $$p check tests/mathematics $(INPUTS) || exit 1; done
 test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their kernels on the emulator: half an hour
 	@python3 tests/others/run.py
-test-python: $(HOPPER_RUN) build/python/packages ## runs kernels in Triton, Gluon, numba and cuda.core; gets their packages, 3 GB; TORCH=no: without PyTorch, 0.3 GB
+test-python: $(HOPPER_RUN) build/python/packages ## runs kernels in seven of Python's languages; gets their packages, 6 GB; TORCH=no: without PyTorch, 0.7 GB; PYCUDA=yes: compiles PyCUDA
 	@python3 tests/python/run.py build/python/bin/python
+test-tutorials: $(HOPPER_RUN) build/python/packages ## fetches Triton's and Gluon's tutorials, and runs them on the emulator
+	@python3 tests/python/tutorials.py build/python/bin/python
 test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: minutes
 	@python3 tests/suites/run.py
 test-web: web $(WEB)/suites.js root $(TEST_PTX) $(HAZARD_PTX) ## holds the stages in WebAssembly to their programs, bit for bit, and runs the C suites there; QUICK=1: a part
@@ -103,11 +108,12 @@ bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plot
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
 library: $(LADDER) $(LADDER_PTX) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
-peers: $(LADDER) $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
+peers: $(LADDER) $(BUILD)/libread.so $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 windows: $(BUILD)/libwindow.so ## on the GPU: times stage 21 interleaved with other attention with windows; OPTIONS go to plots/windows.py
 	@python3 plots/windows.py --record $(OPTIONS)
-flash-attention-3: build/libflash_attention_3.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
+flash-attention-3: build/libflash_attention_3.so build/libflash_attention_3_decode.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
+cutlass-fmha: build/libcutlass_fmha.so ## builds CUTLASS's example 88 for peers; CUTLASS names a checkout
 web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js ## builds emulator and stages in WebAssembly, for pages: notes/web.md
 hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
 install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
@@ -128,8 +134,8 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-web test-order \
+.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-tutorials test-web test-order \
   test-mathematics mathematics record-golden record-rules record-mathematics bench library install run web \
-  peers windows flash-attention-3 bench-emulator counters plot format clean deps
+  peers windows flash-attention-3 cutlass-fmha bench-emulator counters plot format clean deps
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -1,4 +1,4 @@
-"""Whether two attentions train alike, as notes/training.md says. For train.py; on plain numbers, so it needs no PyTorch."""
+"""Whether two attentions train alike, as notes/training.md says. For train.py; on plain numbers, without PyTorch."""
 
 LARGEST_ERROR = 2.0**-9  # four times what rounding one number to fp16 changes at most
 
@@ -15,8 +15,8 @@ def end_of(losses):
 
 
 def curves_are_alike(trained, peer):
-    """trained: for each seed the curves of all contestants. Whether ours end where the peer's do: no farther from it, with
-    the same seed, than the peer's runs with different seeds from each other. And both distances."""
+    """trained: for each seed the curves of all contestants. Whether ours end where the peer's do: no farther from it,
+    with the same seed, than the peer's runs with different seeds from each other. And both distances."""
     ends = [end_of(curves[peer]) for curves in trained]
     spread = max(ends) - min(ends)
     apart = [abs(end_of(curves["ours"]) - end) for curves, end in zip(trained, ends)]

@@ -4,8 +4,8 @@
     make library && python3 examples/train.py              on a Hopper GPU, with PyTorch for CUDA
     ./hopper-run python3 examples/train.py --emulator      without a GPU: a tiny model, two steps
 
-notes/training.md explains it. The exit code is 0 if both train alike, 1 if they do not, 2 if an option makes no sense, and
-3 if the GPU, PyTorch or the library is missing.
+notes/training.md explains it. The exit code is 0 if both train alike, 1 if they do not, 2 if an option makes no sense,
+and 3 if the GPU, PyTorch or the library is missing.
 """
 import argparse
 import ctypes
@@ -14,6 +14,7 @@ import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAM = os.path.basename(sys.argv[0])  # this one, or generate.py
 sys.path.insert(0, os.path.join(ROOT, "common", "library"))
 
 import alike
@@ -25,10 +26,11 @@ try:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 except ImportError:
-    print("train.py needs PyTorch for Python: pip install torch", file=sys.stderr)
+    print(f"{PROGRAM} needs PyTorch for Python: pip install torch", file=sys.stderr)
     sys.exit(3)
 
 HEAD_DIM = 64
+ON_EMULATOR = f"./hopper-run python3 examples/{PROGRAM} --emulator"
 
 
 class Missing(Exception):
@@ -43,7 +45,7 @@ class Gpu:
 
     def __init__(self):
         if not torch.cuda.is_available():
-            raise Missing("no GPU that PyTorch can use; without one: ./hopper-run python3 examples/train.py --emulator")
+            raise Missing(f"no GPU that PyTorch can use; without one: {ON_EMULATOR}")
 
     def run(self, function, call, tensors):
         call.stream = torch.cuda.current_stream().cuda_stream
@@ -58,7 +60,8 @@ class Emulator:
         try:
             self.driver = ctypes.CDLL("libcuda.so.1")
         except OSError:
-            raise Missing("--emulator needs hopper-run: ./hopper-run python3 examples/train.py --emulator") from None
+            raise Missing(f"--emulator needs hopper-run: {ON_EMULATOR}") from None
+        torch.set_num_threads(1)  # the emulator has threads of its own, and the model is tiny
         device, context = ctypes.c_int(), ctypes.c_void_p()
         self.check("cuInit", 0)
         self.check("cuDeviceGet", ctypes.byref(device), 0)
@@ -80,13 +83,13 @@ class Emulator:
         return address, size
 
     def run(self, function, call, tensors):
-        """tensors: those of the call by name. Each goes to the emulator and back: those that are read come as they went."""
+        """tensors: those of the call by name. Each goes to the emulator and back; those that are read come unchanged."""
         memory = {name: self.upload(tensor) for name, tensor in tensors.items()}
         for name, (address, _) in memory.items():
-            if name == "lse":
-                call.lse = address.value
-            else:
+            if isinstance(getattr(call, name), hopper_ladder.Tensor):
                 getattr(call, name).data = address.value
+            else:
+                setattr(call, name, address.value)
         code = function(call)
         self.check("cuCtxSynchronize")
         for name, (address, size) in memory.items():
@@ -99,7 +102,7 @@ class Emulator:
 
 
 def new_like(tensor):
-    """A tensor [batch, heads, seqlen, head_dim] whose heads lie side by side in memory, as the next layer wants them."""
+    """A tensor [batch, heads, seqlen, head_dim] whose heads lie side by side in memory, as the next layer wants."""
     return torch.empty_like(tensor.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
 
 
@@ -111,13 +114,16 @@ class Library:
             raise Missing(f"the library: {error}; make library builds it") from None
         self.device = device
         stages = hopper_ladder.stages(self.library)
-        self.forward_stage = forward or newest(stage for stage in stages if stage.lse)
+        self.forward_stage = forward or newest(stage for stage in stages if stage.lse and not stage.decode)
         self.backward_stage = backward or newest(stage for stage in stages if stage.backward)
 
-    def run(self, function, stage, **tensors):
-        call = hopper_ladder.call(causal=True, stage=stage, **tensors)
+    def run_call(self, function, call, tensors):
+        """tensors: those of the call, by name."""
         if self.device.run(function, call, tensors):
             raise Missing(self.library.hl_error().decode())
+
+    def run(self, function, stage, **tensors):
+        self.run_call(function, hopper_ladder.call(causal=True, stage=stage, **tensors), tensors)
 
     def forward(self, q, k, v):
         """O and the log-sum-exp."""
@@ -216,7 +222,7 @@ SIZES = {
 
 def read_text():
     paths = sorted(glob.glob(os.path.join(ROOT, "notes", "*.md")) + glob.glob(os.path.join(ROOT, "stages", "*", "README.md")))
-    return torch.tensor(list(b"".join(open(path, "rb").read() for path in paths)))
+    return torch.frombuffer(bytearray(b"".join(open(path, "rb").read() for path in paths)), dtype=torch.uint8).long()
 
 
 def batches(text, size, steps, seed, device):
@@ -237,9 +243,8 @@ def new_model(size, seed, device):
     return Model(size).to(device)
 
 
-def train(text, size, steps, seed, device, attention):
+def fit(model, text, size, steps, seed, device, attention):
     """The loss of each step."""
-    model = new_model(size, seed, device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scaler = torch.amp.GradScaler(device, init_scale=SCALE)
     losses = []
@@ -253,8 +258,12 @@ def train(text, size, steps, seed, device, attention):
     return torch.stack(losses).tolist()
 
 
+def train(text, size, steps, seed, device, attention):
+    return fit(new_model(size, seed, device), text, size, steps, seed, device, attention)
+
+
 def gradients(text, size, seed, device, attention):
-    """Before the first step, of the weights that make Q, K and V, which are where dQ, dK and dV lead: a vector of each."""
+    """Before the first step: a vector of each of the weights that make Q, K and V, where dQ, dK and dV lead."""
     model = new_model(size, seed, device)
     (SCALE * model.loss(next(batches(text, size, 1, seed, device)), attention)).backward()
     return torch.stack([block.qkv.weight.grad.double() for block in model.blocks], 1).view(3, -1) / SCALE

@@ -4,8 +4,8 @@
                                     Refused, with the reason, where the contender cannot do the problem
     version() -> text               which release it is, where that is known
 
-A problem is one of problem.py, in fp16 or in e4m3. O is fp16; in e4m3 FlashAttention-3's is bf16. Those of the backward
-pass are in backward.py.
+A problem is one of problem.py, in fp16 or in e4m3. O is fp16; in e4m3 FlashAttention-3's is bf16, and cuDNN's is
+ScaledCodes. Those of the backward pass are in backward.py.
 """
 import contextlib
 import ctypes
@@ -26,6 +26,15 @@ class Contender(NamedTuple):
     name: str
     prepare: object
     version: object = str  # "" for the project's own
+
+
+class ScaledCodes(NamedTuple):
+    """An output in e4m3: an element's value is its code's times the scale."""
+    codes: object
+    scale: object  # a tensor of one fp32 number
+
+    def values(self):
+        return self.codes.float() * self.scale
 
 
 def new_output(problem, element="float16"):
@@ -65,6 +74,8 @@ def reads_f16(number, dtype):
 
 def does(stage, kind):
     """Whether a stage does problems of a kind: f16, e4m3 or backward."""
+    if stage.decode:
+        return kind == "decode"
     if stage.backward:
         return kind == "backward"
     is_f16 = stage.type == hopper_ladder.F16
@@ -232,6 +243,75 @@ def flash_attention_3(library, dtype="f16"):
     return Contender(name, prepare, lambda: library.flash_attention_3_version().decode())
 
 
+# ---- a contender that has several kernels ----
+
+TRIES = 3
+
+
+def milliseconds_of(call):
+    """The time of a call that has run once, or None if it cannot run."""
+    import torch
+
+    try:
+        call()
+    except Exception:  # pylint: disable=broad-except  # too much shared memory, or a kernel that its compiler fails at
+        return None
+    times = []
+    for _ in range(TRIES):
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        stop.record()
+        stop.synchronize()
+        times.append(start.elapsed_time(stop))
+    return min(times)
+
+
+def fastest_of(calls, reason):
+    """The fastest of some calls. Refused, with a reason, where none can run."""
+    timed = [(milliseconds_of(call), call) for call in calls]
+    able = [pair for pair in timed if pair[0] is not None]
+    if not able:
+        raise Refused(reason)
+    return min(able, key=lambda pair: pair[0])[1]
+
+
+# ---- CUTLASS's example 88: common/baselines/cutlass-fmha, which `make cutlass-fmha` builds ----
+
+CUTLASS, CUTLASS_KERNELS = "CUTLASS", 2
+
+
+def load_cutlass_fmha(path):
+    """OSError where it cannot be loaded, AttributeError where it is another library."""
+    library = ctypes.CDLL(os.path.abspath(path))
+    library.cutlass_fmha_version.restype = ctypes.c_char_p
+    library.cutlass_fmha.argtypes = 6 * [ctypes.c_int] + 6 * [ctypes.c_void_p]
+    return library
+
+
+def cutlass_fmha(library):
+    def prepare(problem):
+        import torch
+
+        output, shape = new_output(problem), problem.q.shape
+        lse = torch.empty(shape[:3], dtype=torch.float32, device="cuda")
+        pointers, stream = [*pointers_of(problem, output), lse.data_ptr()], current_stream()
+
+        def launch(kernel):
+            def call():
+                code = library.cutlass_fmha(kernel, *shape, int(problem.causal), *pointers, stream)
+                if code:
+                    raise Refused(f"CUTLASS's example returned {code}")
+                return output, lse
+
+            return lambda: call()[0]  # which keeps the log-sum-exp's room
+
+        calls = [launch(kernel) for kernel in range(CUTLASS_KERNELS)]
+        return fastest_of(calls, "CUTLASS's example refuses this problem")
+
+    return Contender(CUTLASS, prepare, lambda: library.cutlass_fmha_version().decode())
+
+
 # ---- PyTorch: backends of torch.nn.functional.scaled_dot_product_attention ----
 
 BACKENDS = {"FlashAttention-2": "FLASH_ATTENTION", "cuDNN": "CUDNN_ATTENTION", "math": "MATH"}
@@ -252,7 +332,6 @@ def refusals():
 
 def pytorch(name):
     def prepare(problem):
-        import torch
         from torch.nn.attention import SDPBackend, sdpa_kernel
         from torch.nn.functional import scaled_dot_product_attention
 

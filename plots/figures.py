@@ -166,7 +166,7 @@ def draw_rows(picture, left, width, top, height, named=True):
 # ---- one TMA load ----
 
 class TensorBox:
-    """The tensor of lesson 05b in chunks of 8 columns, and a box of 64 columns and 8 rows that reaches outside of it."""
+    """The tensor of lesson 05b in chunks of 8 columns, and a box of 64 columns and 8 rows that reaches outside."""
     ROWS, CHUNKS, PADDING, MATRICES = 20, 9, 1, 2
     ROW, CHUNK, BOX_ROWS, BOX_CHUNKS = 15, 4, 8, 8
 

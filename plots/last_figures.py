@@ -58,7 +58,7 @@ def byte_transpose():
     draw_register(picture, 230, 294, "odd", ["0, col 1", "1, col 1", "8, col 1", "9, col 1"])
     picture.line((440, 334), (440, 370), tips="end")
     picture.text(454, 358, "stmatrix: four lanes make a row", 15)
-    for i, (name, y) in enumerate((("column 0", 378), ("column 1", 418))):
+    for name, y in ("column 0", 378), ("column 1", 418):
         picture.text(222, y + 24, name, 15, "end")
         for position in range(16):
             key = key_of(position)

@@ -19,10 +19,15 @@ of a pass, and no forward pass. Stages and FlashAttention-3 read an O and a log-
 FlashAttention-2 and cuDNN are called by torch.autograd.grad (plots/backward.py). The TFLOPS count 2.5 times the forward
 pass's operations. A table shows the relative errors of dQ, dK and dV.
 
+--pass=decode times the decode stages, which are bound by memory: plots/decode_peers.py. It has other points and
+options, which --pass=decode --help lists.
+
 --against=OLD/libhopper_ladder.so compares two builds: the stages of both libraries take turns, and a table shows how
 many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
 
-FlashAttention-2 and cuDNN come with PyTorch, FlashAttention-3 with `make flash-attention-3`. Each row has the SM clock
+FlashAttention-2, cuDNN and Triton come with PyTorch, FlashAttention-3 with `make flash-attention-3`, CUTLASS's example
+88 with `make cutlass-fmha`. FlashInfer and cuDNN's FP8 pass need their Python packages (plots/flashinfer_peer.py,
+plots/cudnn_fp8.py). Each row has the SM clock
 that ran, and each peer's its version.
 
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
@@ -43,9 +48,12 @@ import hopper_ladder
 import inputs
 import record
 import reference_backward
-from problem import BackwardProblem, Problem, quantise
+from cudnn_fp8 import CUDNN_FP8, MISSING as CUDNN_FP8_MISSING, cudnn_fp8, import_cudnn
+from flashinfer_peer import FLASHINFER, flashinfer_prefill, load_flashinfer
+from problem import BackwardProblem, Problem, quantise, with_groups
 from reference import Reference, ReferenceE4m3
 from sm_clock import SmClock
+from triton_peer import TRITON, triton_peer
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOKENS, WIDTH = 16384, 2048  # batch * seqlen and heads * head_dim of every problem, as in common/build/bench.sh
@@ -58,17 +66,20 @@ COLUMNS = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,seqlen,head_d
            "median_ms,min_ms,max_ms,repeats,tflops,"  # so far the stages'
            "mode,clock_mhz,clock_min_mhz,version")  # with --inputs also the input, and ERRORS
 FLASH_ATTENTION_3 = os.path.join(ROOT, "build", "libflash_attention_3.so")
+CUTLASS_FMHA = os.path.join(ROOT, "build", "libcutlass_fmha.so")
 TYPES = "f16", "e4m3"  # of Q, K and V
 PASSES = "forward", "backward"
+DECODE = "--pass=decode"  # hands over to decode_peers.py
 # A kind of problem is a type of the forward pass, or the backward pass, which is in fp16.
 BACKWARD = "backward"
 FP8 = contenders.FLASH_ATTENTION_3_FP8
-PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", "math"), "e4m3": (FP8,),
+PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", contenders.CUTLASS, TRITON,
+                 FLASHINFER, "math"), "e4m3": (FP8, CUDNN_FP8),
          BACKWARD: ("FlashAttention-2", contenders.FLASH_ATTENTION_3, backward.FLASH_ATTENTION_3_DETERMINISTIC,
                     "cuDNN")}
 # What the others are compared with at the end: the fastest of each group.
 YARDSTICKS = {"f16": (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3)),
-              "e4m3": ((FP8,), (contenders.F16_STAGE,)),
+              "e4m3": ((FP8,), (CUDNN_FP8,), (contenders.F16_STAGE,)),
               BACKWARD: (("cuDNN",), ("cuDNN", contenders.FLASH_ATTENTION_3), (contenders.FLASH_ATTENTION_3,))}
 REFERENCES = {"f16": Reference, "e4m3": ReferenceE4m3, BACKWARD: reference_backward.ReferenceBackward}
 # The columns of the relative errors.
@@ -86,15 +97,18 @@ class Point(NamedTuple):
     seqlen: int
     input: str = "normal"
     kind: str = "f16"  # or e4m3, or backward
+    heads: int = 0  # 0: WIDTH / head_dim
+    kv_heads: int = 0  # 0: as many as heads of queries
 
     def problem_name(self):
-        return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}"
+        groups = f", heads {self.heads} and {self.kv_heads}" if self.heads else ""
+        return f"D {self.head_dim}, {'causal' if self.causal else 'full'}, S {self.seqlen}{groups}"
 
     def __str__(self):
         return f"{self.problem_name()}, {self.input}"
 
     def shape(self):
-        return max(1, TOKENS // self.seqlen), WIDTH // self.head_dim, self.seqlen, self.head_dim
+        return max(1, TOKENS // self.seqlen), self.heads or WIDTH // self.head_dim, self.seqlen, self.head_dim
 
     def flops(self):
         batch, heads, seqlen, head_dim = self.shape()
@@ -106,6 +120,7 @@ class Point(NamedTuple):
             q, k, v, d_o = inputs.make_backward(self.input, self.shape())
             return BackwardProblem(q, k, v, self.causal, d_o, *reference_backward.forward(q, k, v, self.causal))
         f16 = Problem(*inputs.make(self.input, self.shape()), self.causal)
+        f16 = with_groups(f16, self.kv_heads) if self.heads else f16
         return f16 if self.kind == "f16" else quantise(f16)
 
 
@@ -126,13 +141,14 @@ def parse_points(text):
     """'64/*/4096,128/causal/*' as a list of points, in order and each once; 'none' is none."""
     points = []
     for part in [] if text == "none" else text.split(","):
-        match = re.fullmatch(r"(64|128|\*)/(full|causal|\*)/([1-9][0-9]{0,6}|\*)", part)
-        if not match:
+        match = re.fullmatch(r"(64|128|\*)/(full|causal|\*)/([1-9][0-9]{0,6}|\*)(?:/([1-9]\d?):([1-9]\d?))?", part)
+        if not match or match[4] and int(match[4]) % int(match[5]):
             raise argparse.ArgumentTypeError(
                 f"'{part}' is no point; HEAD_DIM/MASK/SEQLEN is allowed: 64, 128 or *; full, causal or *; "
-                "a number or *")
-        head_dim, mask, seqlen = match.groups()
-        points += [Point(d, causal, s) for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
+                "a number or *; and then heads of Q and of K, /64:8")
+        head_dim, mask, seqlen, heads, kv_heads = match.groups(default=0)
+        points += [Point(d, causal, s, heads=int(heads), kv_heads=int(kv_heads))
+                   for d in ((64, 128) if head_dim == "*" else (int(head_dim),))
                    for causal in ((False, True) if mask == "*" else (mask == "causal",))
                    for s in (SEQLENS if seqlen == "*" else (int(seqlen),))]
     return list(dict.fromkeys(points))
@@ -154,7 +170,7 @@ def parse_type(text):
 
 def parse_pass(text):
     if text not in PASSES:
-        raise argparse.ArgumentTypeError(f"'{text}' is no pass; {' and '.join(PASSES)} are allowed")
+        raise argparse.ArgumentTypeError(f"'{text}' is no pass; {', '.join(PASSES)} and decode are allowed")
     return text
 
 
@@ -206,7 +222,7 @@ def parse_options(arguments):
     add = parser.add_argument
     add("--type", type=parse_type, default="f16", metavar="TYPE", help="of Q, K and V: f16 or e4m3 (f16)")
     add("--pass", type=parse_pass, default="forward", metavar="PASS", dest="direction",
-        help="forward or backward (forward); backward is in fp16")
+        help="forward, backward or decode (forward); backward is in fp16")
     add("--stages", type=parse_stages, default="all", metavar="NN,NN", help="stages of the library: all, none, 02b,03")
     add("--peers", type=parse_peers, metavar="NAME,NAME",
         help=f"all, none, {', '.join(PEERS['f16'])}; with --type=e4m3 {', '.join(PEERS['e4m3'])}; "
@@ -218,7 +234,7 @@ def parse_options(arguments):
              "NAME:64=FILE,128=FILE for one library each head dimension; may be given again")
     add("--points", type=parse_points, metavar="D/MASK/S,...",
         help=f"head dim, mask and seqlen, * for all: 64/causal/4096 (*/*/*, S of {SEQLENS[0]} to {SEQLENS[-1]}); "
-             f"batch is {TOKENS} / S, heads {WIDTH} / D")
+             f"batch is {TOKENS} / S, heads {WIDTH} / D; of grouped heads 128/full/32768/64:8")
     add("--sustained", type=parse_points, metavar="D/MASK/S,...",
         help="points of the sustained mode, or none (*/full/16384; none with --points, --inputs or --against)")
     add("--inputs", type=parse_inputs, metavar="NAME,NAME",
@@ -250,6 +266,8 @@ def parse_options(arguments):
         options.sustained = parse_points("none" if cold_only else "*/full/16384")
     if options.points is None:
         options.points = parse_points("*/*/*")
+    if options.kind == BACKWARD and grouped(options):
+        parser.error("--points: grouped heads are for the forward pass")
     return options
 
 
@@ -310,16 +328,46 @@ def find_peer(name, kind, needed):
     """In a list, which is empty where the peer may be missing and is."""
     if name in contenders.BACKENDS:
         return [(backward if kind == BACKWARD else contenders).pytorch(name)]
+    if name == TRITON:
+        return [triton_peer()]
+    if name == FLASHINFER:
+        return find_flashinfer(needed)
+    if name == CUDNN_FP8:
+        return find_cudnn_fp8(needed)
     try:
+        if name == contenders.CUTLASS:
+            return [contenders.cutlass_fmha(contenders.load_cutlass_fmha(CUTLASS_FMHA))]
         library = contenders.load_flash_attention_3(FLASH_ATTENTION_3)
         if kind == BACKWARD:
             return [backward.flash_attention_3(library, name == backward.FLASH_ATTENTION_3_DETERMINISTIC)]
         return [contenders.flash_attention_3(library, kind)]
     except (OSError, AttributeError):
-        missing = f"{name} is not there; `make flash-attention-3` builds {os.path.relpath(FLASH_ATTENTION_3)}"
+        target, path = ("cutlass-fmha", CUTLASS_FMHA) if name == contenders.CUTLASS else (
+            "flash-attention-3", FLASH_ATTENTION_3)
+        missing = f"{name} is not there; `make {target}` builds {os.path.relpath(path)}"
         if needed:
             fail(3, missing)
         print(f"peers.py: {missing}", file=sys.stderr)
+        return []
+
+
+def find_flashinfer(needed):
+    try:
+        return [flashinfer_prefill(load_flashinfer())]
+    except contenders.Refused as reason:
+        if needed:
+            fail(3, f"{FLASHINFER} is left out: {reason}")
+        print(f"peers.py: {FLASHINFER} is left out: {reason}", file=sys.stderr)
+        return []
+
+
+def find_cudnn_fp8(needed):
+    try:
+        return [cudnn_fp8(import_cudnn())]
+    except (ImportError, OSError):
+        if needed:
+            fail(3, CUDNN_FP8_MISSING)
+        print(f"peers.py: {CUDNN_FP8_MISSING}", file=sys.stderr)
         return []
 
 
@@ -411,6 +459,7 @@ def enter(contender, point, problem, reference, errors):
     try:
         call = contender.prepare(problem)
         output = call()
+        output = output.values() if isinstance(output, contenders.ScaledCodes) else output
         wrong = reference.differences(output)
         if point.kind == "e4m3":
             errors[contender.name], _ = reference.relative_errors(output)
@@ -548,21 +597,31 @@ def times(point, runs):
             f"{point.flops() / median / 1e9:.3f}")
 
 
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def row(name, device, point, mode, runs, version=""):
     """One line of CSV, without the input and the errors."""
-    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     shape = ",".join(str(size) for size in point.shape())
     clocks = f"{statistics.median(runs.megahertz):.0f},{min(runs.megahertz):.0f}" if runs.megahertz else ","
-    return f"{name},{device},{now},{shape},{int(point.causal)},{times(point, runs)},{mode},{clocks},{version}"
+    return f"{name},{device},{now()},{shape},{int(point.causal)},{times(point, runs)},{mode},{clocks},{version}"
 
 
 def columns(options):
-    return ",".join([COLUMNS, *["input"] * bool(options.inputs), *ERRORS[options.kind]])
+    return ",".join([COLUMNS, *["input"] * bool(options.inputs), *["kv_heads"] * grouped(options),
+                     *ERRORS[options.kind]])
+
+
+def grouped(options):
+    """Whether a point has grouped heads: then all rows have one more column."""
+    return any(point.heads for point in (*options.points, *options.sustained))
 
 
 def more_columns(options, point, name, errors):
     """What a row has beside row()'s."""
     named = [point.input] if options.inputs else []
+    named += [str(point.kv_heads or point.shape()[1])] * grouped(options)
     if options.kind == BACKWARD:
         return named + [f"{error:.8f}" for error in errors[name]]
     return named + [f"{errors[each]:.6f}" for each in (name, QUANTISATION) if options.kind == "e4m3"]
@@ -782,6 +841,9 @@ def is_whole(options):
 
 
 def main(arguments):
+    if DECODE in arguments:
+        import decode_peers
+        return decode_peers.main([argument for argument in arguments if argument != DECODE])
     options = parse_options(arguments)
     found = find_contenders(options)
     require_gpu()
@@ -801,6 +863,7 @@ def main(arguments):
     if options.record and is_whole(options):
         free_memory()
         record.record(rows.path, sorted(glob.glob(os.path.join(ROOT, "baseline-*"))))
+    return None
 
 
 if __name__ == "__main__":

@@ -16,11 +16,19 @@ class Problem(NamedTuple):
     scales: tuple = ()  # of Q, K and V in e4m3: a tensor of one fp32 number each
     original: object = None  # of one in e4m3: the fp16 problem that it was made from
     dequantised: object = None  # of one in e4m3: its values in fp16, which rounds them to 11 bits
+    kv_heads: int = 0  # of grouped heads: so many heads of K and V differ, and each stands several times; 0: all differ
 
     def values(self):
         """The exact values of Q, K and V, in fp64."""
         tensors = [tensor.float().double() for tensor in (self.q, self.k, self.v)]
         return [tensor * scale.double() for tensor, scale in zip(tensors, self.scales)] if self.scales else tensors
+
+
+def with_groups(problem, kv_heads):
+    """The problem with the first kv_heads heads of K and V, each for a group of neighbouring heads of Q."""
+    group = problem.q.shape[1] // kv_heads
+    k, v = (tensor[:, :kv_heads].repeat_interleave(group, dim=1) for tensor in (problem.k, problem.v))
+    return problem._replace(k=k, v=v, kv_heads=kv_heads)
 
 
 class BackwardProblem(NamedTuple):
@@ -37,7 +45,7 @@ def quantise(problem):
     """An fp16 problem in e4m3."""
     codes, scales = zip(*(quantise_tensor(tensor) for tensor in (problem.q, problem.k, problem.v)))
     values = [(tensor.float() * scale).half() for tensor, scale in zip(codes, scales)]
-    return Problem(*codes, problem.causal, scales, problem, Problem(*values, problem.causal))
+    return Problem(*codes, problem.causal, scales, problem, Problem(*values, problem.causal), problem.kv_heads)
 
 
 def quantise_tensor(tensor):

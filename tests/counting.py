@@ -1,4 +1,4 @@
-"""What the kernels are now, for figures.py: what the emulator counts in a run of a stage, and the registers of its kernels."""
+"""What the kernels are now, for figures.py: what the emulator counts in a stage's run, and its kernels' registers."""
 import csv
 import fnmatch
 import functools
@@ -39,7 +39,7 @@ def near(rounded, value):
 
 
 def executed(number, *functions, having=""):
-    """The warp instructions of functions of kernel.cu: the first column that --counters shows, of all lines with a text."""
+    """The warp instructions of functions of kernel.cu: the first column of --counters, of all lines with a text."""
     path, = glob.glob(f"stages/{number}-*/kernel.cu")
     shown = run(number, "--counters")
     width = re.search(r"^ +inst .* line$", shown, re.MULTILINE)[0].index("line") + len("line")
@@ -57,7 +57,8 @@ def executed(number, *functions, having=""):
 
 
 def registers(number, kernel):
-    """The registers of a thread: what ptxas said of a stage's kernels with this name, or with names like "attention_*"."""
+    """The registers of a thread: what ptxas said of a stage's kernels with this name, or with names like
+    "attention_*"."""
     log, = glob.glob(f"build/kernels/{number}-*.log")
     with open(log, encoding="utf-8") as file:
         found = re.findall(r"entry function '(\w+)'(?:(?!entry function).)*?Used (\d+) registers", file.read(), re.DOTALL)

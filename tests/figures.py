@@ -8,12 +8,13 @@ page has it; of two numbers the first is the least value of a list and the secon
 from no recording, <!-- sourced: WHERE --> says where it comes from: a data sheet, a paper, arithmetic. A table below
 <!-- recorded: FILE.csv --> shows what its rows and columns name.
 
-What the emulator counts follows from the kernels as they are (counting.py): counts("02", "instructions") runs ./stage-02.
-A comment below a table has a few neighbouring cells as its words, "21,552 | 21,024". A tuple has a value for each number,
-in their order. The lines of a block of code below <!-- printed: COMMAND --> are what the command prints.
+What the emulator counts follows from the kernels as they are (counting.py): counts("02", "instructions") runs
+./stage-02. A comment below a table has a few neighbouring cells as its words, "21,552 | 21,024". A tuple has a value
+for each number, in their order. The lines of a block of code below <!-- printed: COMMAND --> are what the command
+prints.
 
-After a new recording or a change to a kernel, python3 tests/figures.py PAGE... writes the new numbers into pages. Read what
-has changed: a sentence may no longer be true.
+After a new recording or a change to a kernel, python3 tests/figures.py PAGE... writes the new numbers into pages. Read
+what has changed: a sentence may no longer be true.
 """
 import csv
 import functools
@@ -26,6 +27,7 @@ import sys
 import counting
 
 PEERS = "plots/data/nvidia-h200-peers.csv"
+DECODE = "plots/data/decode/nvidia-h100-80gb-hbm3-peers.csv"
 TUNING = "plots/data/tuning/nvidia-h200.csv.gz"
 TUNING_E4M3 = "plots/data/tuning/nvidia-h200-e4m3.csv.gz"
 UNIT = r"(?:TFLOPS|[GT]B/s|[MG]Hz|ns|µs|ms|times as (?:fast|long|much time))\b"
@@ -88,7 +90,7 @@ def ratio(stage, others, path=PEERS, column="tflops", **where):
     others = others if isinstance(others, tuple) else (others,)
     where = {"mode": "cold", **where}
     name = "kernel" if path == TUNING else "stage"
-    keys = ("run", "input", "batch", "heads", "seqlen", "head_dim", "causal")
+    keys = ("run", "input", "batch", "heads", "seqlen", "head_dim", "causal", "kv_heads", "keys", "queries", "page", "lengths")
     speeds = {}
     for row in recording(path):
         if row[name] in (stage, *others) and matches(row, where):
@@ -98,6 +100,17 @@ def ratio(stage, others, path=PEERS, column="tflops", **where):
     if not found:
         raise LookupError(f"{path} does not have {stage} and {others} with {where}")
     return found
+
+
+def decode_ms(stage, **where):
+    """The median time of a decode, with 32 heads of queries and 8 of keys and D = 128 unless it says otherwise."""
+    usual = {"heads": 32, "kv_heads": 8, "head_dim": 128, "queries": 1, "page": 0, "lengths": "full"}
+    return values(DECODE, "median_ms", stage=stage, **usual | where)[0]
+
+
+def decode_ratio(stage, others, **where):
+    """How many times as fast a stage decodes as others: one number for each problem that all of them do."""
+    return ratio(stage, others, path=DECODE, column="gb_per_s", **where)
 
 
 def tuned(run, kernel, other="cuDNN", **where):
@@ -162,7 +175,7 @@ def cost(suite, column):
 
 
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine",
+    "values", "tflops", "clock", "times", "ratio", "decode_ms", "decode_ratio", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine",
     "programs", "reported", "quiet", "cost")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,
@@ -180,19 +193,30 @@ def marked_tables(text):
 
 
 def printed_blocks(text):
-    """(command, lines) of each block of code below <!-- printed: COMMAND -->. Which block of a grid a report names may change."""
+    """(command, lines) of each block below <!-- printed: COMMAND -->. Which block of a grid a report names may change."""
     for command, block in re.findall(r"<!-- printed: (.*) -->\n\n((?:    .*\n|\n)+)", text):
         yield command, [" ".join(re.split(r"\.\.\.| block \(", line)[0].split()) for line in block.splitlines() if line.strip()]
 
 
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
-CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", "keys = ": "keys", "B = ": "batch",
-              "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups", "window = ": "window"}
+CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", r"(?<!of )keys = ": "keys", "B = ": "batch",
+              "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups", "window = ": "window",
+              r"(?<!of )queries = ": "queries", "pages of ": "page", "page = ": "page", "blocks = ": "splits",
+              "bytes = ": "bytes"}
 QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz",
               "% of the read rate": "percent_of_read", "read GB/s": "read_gb_per_s", "GB/s": "gb_per_s", "ms": "median_ms"}
-# A recording of the machine has one value a row, and its spread; a row is found by what was measured, and in which unit.
+# A recording of the machine has one value a row, and its spread; a row is found by what was measured, and its unit.
 VALUES = ("least", "greatest", "value")
 WORDS = ("what it holds", "seen by", "met in")  # columns of a table that no recording has
+
+
+def is_usual(row, headings):
+    """Whether a decode problem is as usual in what its headings do not say."""
+    usual = {"lengths": "ragged" if "ragged" in re.sub("13d[ -]ragged", "", headings) else "full"}
+    for column, words in ("queries", r"(?<!of )queries = "), ("page", "pages of |page = "):
+        if not re.search(words, headings):
+            usual[column] = "1" if column == "queries" else "0"
+    return all(row.get(column, value) == value for column, value in usual.items())
 
 
 def agrees(row, headings):
@@ -201,6 +225,8 @@ def agrees(row, headings):
         number = re.search(words + r"(\d+)", headings)
         if number and row.get(column) != number[1]:
             return False
+    if not is_usual(row, headings):
+        return False
     sustained = "back to back" in headings or "sustained" in headings
     source = re.search(r"\bA (\w+)", headings)  # where wgmma's A comes from
     return (row.get("causal", "0") == str(int("causal" in headings)) and
@@ -237,7 +263,7 @@ def cell(path, name, head, column, like):
 
 
 def mean_of_run(path, other, run, kernel, column, like):
-    """How many times as fast as another a kernel was in a run, in the mean over the head dimension that heads a column."""
+    """How many times as fast as another a kernel was in a run, in the mean over a column's head dimension."""
     head_dim = column.removeprefix("D = ")
     return shown(statistics.geometric_mean(tuned_e4m3(run, kernel.strip("`"), other, path=path, D=head_dim)), like)
 
@@ -293,7 +319,7 @@ def disagreement(words, expression):
 
 
 def unfounded(prose, comments, known=""):
-    """The figures of a paragraph for which no comment stands, and the counts that stand in no text that is known either."""
+    """The figures of a paragraph for which no comment stands, and the counts that no known text has either."""
     if any(words in MARKS for words, _ in comments):
         return []
     covered = " ".join(words for words, _ in comments)

@@ -328,6 +328,24 @@ Test(backward, limit_stops_a_kernel_that_saturates) {
   problem_free(&problem);
 }
 
+// Two queries have the weight 1/2 + 2^-12 of each key, in the middle between two fp16 numbers, and dO of 1 and -1: dV
+// is 0. fp32 leaves a weight on either side of the middle, so a right kernel may round one of them up and one down.
+Test(backward, limit_lets_weights_in_the_middle_round_either_way) {
+  Problem problem = make_problem((Shape){.batch = 1, .heads = 1, .seqlen = 2, .head_dim = DIM}, INPUT_NORMAL, 1);
+  CheckResult result;
+  memset(problem.q, 0, problem.elements * sizeof(Half));
+  for (int i = 0; i < 2; i++) {
+    problem.lse[i] = (float)-log(0.5 + 0x1p-12);
+    for (int d = 0; d < DIM; d++) problem.d_o[i * DIM + d] = half_from_double(i ? -1 : 1);
+  }
+  for (int steps = 1; steps <= 2; steps++) {
+    for (size_t i = 0; i < problem.elements; i++) problem.d_v[i] = half_from_double(steps * 0x1p-11);
+    cr_assert(check_output(&problem, OUTPUT_D_V, 1, &result));
+    cr_expect_eq(result.wrong > 0, steps > 1, "%d steps of fp16: %.2f of the limit", steps, result.worst);
+  }
+  problem_free(&problem);
+}
+
 // ---- the comparison and the report ----
 
 static char *report_of(const Problem *problem, int *count) {

@@ -79,13 +79,15 @@ Test(build, ptxas_refuses_what_the_stage_does_not_allow) {
   }
 }
 
-// The source line of an index that is known only at run time, and of a remark; a header's line is that of its caller.
+// The source line of an index that is known only at run time, and of a remark; a header's line is that of its caller, and
+// line 0 is none.
 Test(build, ptxas_refusal_names_the_source_line) {
   scratch_write("k.ptx", "\t.local .align 4 .b8 \t__local_depot0[16];\n"
                          "\t.loc\t1 5 7\n"
                          "\tadd.u64 \t%rd1, %SPL, 0;\n"
                          "\tst.local.f32 \t[%rd1+4], %f1;\n"
                          "\t.loc\t2 8 3, function_name $L__info_string0, inlined_at 1 6 3\n"
+                         "\t.loc\t1 0 3\n"
                          "\tld.local.f32 \t%f2, [%rd7];\n"
                          "\t.loc\t1 9 3\n"
                          "\t.file\t1 \"stages/k/kernel.cu\"\n"
@@ -95,7 +97,7 @@ Test(build, ptxas_refusal_names_the_source_line) {
   cr_expect(strstr(scratch_output, "run time here: stages/k/kernel.cu:6\n"), "%s", scratch_output);
   fake_nvcc("ptxas info    : (C7517) warpgroup.wait is injected in around line 3 by compiler to allow use of registers "
             "defined by GMMA in function 'k'\n"
-            "ptxas info    : (C7517) warpgroup.wait is injected in around line 6 by compiler to allow use of registers "
+            "ptxas info    : (C7517) warpgroup.wait is injected in around line 7 by compiler to allow use of registers "
             "defined by GMMA in function 'k'");
   cr_expect_eq(scratch_run(ASSEMBLE), 1);
   cr_expect(strstr(scratch_output, "near stages/k/kernel.cu:5, 6.\n"), "%s", scratch_output);

@@ -2,8 +2,10 @@
 
 Runs in the repository's root: python3 tests/test_capstone.py.
 """
+import concurrent.futures
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,8 @@ import unittest
 sys.path.insert(0, "common/course")
 # pylint: disable=wrong-import-position
 import capstone
+import course
+from workshop import number_of, read, run
 
 
 def command(word, mine):
@@ -22,13 +26,14 @@ def command(word, mine):
     return done.returncode, done.stdout
 
 
-def write_ours(name, mine, **changes):
-    """Our stage as the learner's files. changes: FILE=(OLD, NEW, ...), where _ stands for the dot in FILE."""
+def write_ours(name, mine, stage=None, **changes):
+    """Our stage, or another one, as the learner's files. changes: FILE=(OLD, NEW, ...), where _ stands for the dot in
+    FILE."""
     folder = os.path.join(mine, f"capstone-{name}")
     os.makedirs(folder)
-    for path in glob.glob(f"stages/{capstone.CAPSTONES[name].stage}/*.[ch]*"):
+    for path in glob.glob(f"stages/{stage or capstone.CAPSTONES[name].stage}/*.[ch]*"):
         with open(path, encoding="utf-8") as file:
-            text = file.read().replace('"../20-gemm/', f'"{os.getcwd()}/stages/20-gemm/')
+            text = re.sub(r'"\.\./(\d)', rf'"{os.getcwd()}/stages/\1', file.read())
         for where, pairs in changes.items():
             if where == os.path.basename(path).replace(".", "_"):
                 for old, new in zip(pairs[::2], pairs[1::2]):
@@ -36,6 +41,40 @@ def write_ours(name, mine, **changes):
                     text = text.replace(old, new)
         with open(os.path.join(folder, os.path.basename(path)), "w", encoding="utf-8") as file:
             file.write(text)
+
+
+class KernelAlone(capstone.Capstone):
+    """A capstone, and its own workshop, in which only the kernel's PTX is made, and our stage's program runs it: for
+    kernels that differ from ours in nothing that the host or ptxas sees. Several may be tried at a time."""
+
+    def __init__(self, ours, mine):  # pylint: disable=super-init-not-called
+        self.__dict__.update(ours.__dict__)
+        self.folder = os.path.join(mine, f"capstone-{ours.name}")
+        self.ptx = os.path.join(self.folder, "kernel.ptx")
+        self.program = f"stage-{number_of(ours.stage)}"
+
+    def workshop(self):
+        return self
+
+    def build(self):
+        words = f"{read('build/nvcc-flags').strip()} -ptx {self.folder}/kernel.cu -o {self.ptx}"
+        done = subprocess.run(words, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False)
+        return done.stdout, done.returncode == 0
+
+    def run(self, options):
+        return run(self.program, ["--device=emulator", f"--ptx={self.ptx}", *options])
+
+
+def verdict(name, mine, changes):
+    """Whether a kernel passes, and what the judge says."""
+    write_ours(name, mine, **changes)
+    if set(changes) - {"kernel_cu", "share_h"}:
+        code, text = command(f"capstone-{name}", mine)
+        return code == 0, text
+    alone = KernelAlone(capstone.CAPSTONES[name], mine)
+    passed, lines = capstone.judge(alone, lambda text: course.first(course.trouble(text)))
+    return passed, "\n".join(lines)
 
 
 # Wrong kernels for `window`, as learners write them: what the judge must say of each, and the change.
@@ -73,6 +112,67 @@ WRONG_WINDOWS = (
     (("overwrite in flight",), {"kernel_cu": ("      tma_store_wait_read<0>();\n", "")}))
 
 
+# What a tile's use consists of, but for the zeros behind the last key.
+USE_A_TILE = "Base::use(slots + ring.slot * SLOT_BYTES, tile, keys);"
+USE_WITHOUT_ZEROS = """{
+        uint32_t to = slots + ring.slot * SLOT_BYTES;
+        float s[KEYS / 16][Base::COLUMNS][4];
+        uint32_t p[KEYS / 16][Base::COLUMNS][2];
+        Base::multiply_keys(to, s);
+        if ((tile + 1) * KEYS > keys) Base::mask(tile, keys, s);
+        Base::update_max(s);
+        Base::weigh(s, p);
+        Base::multiply_values(to + TILE_BYTES, p);
+      }"""
+BEGUN = "  cluster_arrive();  // this block has begun, so that the others may write to its shared memory\n"
+ALL_BEGUN = "  cluster_wait();  // all blocks have begun\n"
+CLUSTER_SYNC = "  cluster_sync();  // all parts are there\n"
+PAIRS = "pairs = (group * HEAD_DIM / 2 + blocks - 1) / blocks;"
+WITH_KEYS = "share.first < share.end ? merge<"
+PAGE = "int page = page_of(i);"
+NEIGHBOURS = "sequence * work.table_row + (tile * KEYS >> work.page_shift)"
+NEIGHBOURING_PAGES = f"int page = work.block_table ? {NEIGHBOURS} : sequence;"
+LAST_TILE = "int tile = min(share.first + (i + (int)threadIdx.x % WARP) * WARPS, share.end - 1);"
+SHARES = "Share share = {(int)((long)tiles * rank / blocks), (int)((long)tiles * (rank + 1) / blocks)};"
+SHARES_OF_THE_LONGEST = """int most = (work.problem.keys + 15) / 16;
+  Share share = {min(most * rank / blocks, tiles), min(most * (rank + 1) / blocks, tiles)};"""
+# Wrong and lazy kernels for `decode`: what the judge must say of each, and the change.
+WRONG_DECODERS = (
+    # The two products and the end of a sequence.
+    (("several tiles, of which the last is not full", "differ"),
+     {"share_h": ("tile, keys);", "tile, (keys + 15) / 16 * 16);")}),
+    (("the rows behind its end are NaN", "got NaN"), {"share_h": (USE_A_TILE, USE_WITHOUT_ZEROS)}),
+    (("shared-memory race",), {"share_h": ("      __syncwarp();  // all lanes have used the slot\n", "")}),
+    # What the blocks of a cluster send each other.
+    (("four blocks share the keys of a head", "out-of-bounds"), {"kernel_cu": (ALL_BEGUN, "", BEGUN, "")}),
+    (("four blocks share the keys of a head", "uninitialised read"),
+     {"kernel_cu": (CLUSTER_SYNC, "  __syncthreads();\n")}),
+    (("four blocks share the keys of a head", "differ"),
+     {"kernel_cu": ("column / 2), merged.lse)", "column / 2), 0.6931f * merged.lse)")}),
+    (("columns of O that three blocks cannot share evenly", "out-of-bounds"),
+     {"kernel_cu": (PAIRS, "pairs = group * HEAD_DIM / 2 / blocks;")}),
+    # Blocks without keys, sequences without keys.
+    (("fewer tiles than blocks", "got NaN"), {"kernel_cu": (WITH_KEYS, "true ? merge<")}),
+    (("a sequence without keys", "got NaN"), {"kernel_cu": ("= keys ? pack", "= true ? pack")}),
+    # Pages.
+    (("pages of 16 keys, in any order", "differ"), {"share_h": (PAGE, NEIGHBOURING_PAGES)}),
+    (("pages of 128 keys", "differ"), {"share_h": ("key &= (1 << work.page_shift) - 1;", "key &= 0;")}),
+    (("a block has more than 128 tiles", "differ"), {"share_h": ("if (i % WARP == 0) {", "if (i == 0) {")}),
+    (("out-of-bounds",), {"share_h": (LAST_TILE, LAST_TILE.replace("min(", "(").replace(", share.end - 1", ""))}),
+    # Right and lazy: a counter shows each.
+    (("bytes that threads store to global memory",),
+     {"stage": "13d-ragged",
+      "stage_c": (".ragged = true,", ".ragged = true,\n    .splits = true,\n    .head_dim = 128,")}),
+    (("loads of global memory by a warp",),
+     {"share_h": ("if (i % WARP == 0) {", "{", LAST_TILE, "int tile = share.first + i * WARPS;")}),
+    (("FLOP of the tensor cores",), {"kernel_cu": ("    decode<QUERIES>(maps", "    decode<16>(maps")}),
+    (("loads in flight",), {"stage_c": ("unsigned blocks = blocks_of", "unsigned blocks = 1 + 0 * blocks_of")}),
+    (("loads in flight",), {"kernel_cu": (SHARES, SHARES_OF_THE_LONGEST)}),
+    (("loads in flight",),
+     {"share_h": ("i < SLOTS; i++) load(i, i);", "i < 1; i++) load(i, i);", "Ring<SLOTS> ring;", "Ring<1> ring;",
+                  "load(ring.slot, i + SLOTS);", "load(ring.slot, i + 1);")}))
+
+
 class Capstones(unittest.TestCase):
     def setUp(self):
         self.mine = tempfile.mkdtemp(dir="build")
@@ -100,7 +200,8 @@ class Capstones(unittest.TestCase):
                 code, text = command(f"capstone-{name}", self.mine)
                 self.assertEqual(code, 0, text)
                 self.assertEqual(command(f"grade-{name}", self.mine)[0], 0)
-                self.assertIn("struct Consumer", command(f"solution-{name}", self.mine)[1])
+                solution = f"---- stages/{capstone.CAPSTONES[name].stage}/kernel.cu\n"
+                self.assertIn(solution, command(f"solution-{name}", self.mine)[1])
 
     def test_fail_by_the_goal_that_is_missed(self):
         for name, line, changes in (
@@ -111,23 +212,57 @@ class Capstones(unittest.TestCase):
                 ("gemm", "it does not build", {"tiles_h": ("CONSUMER_REGISTERS = 240", "CONSUMER_REGISTERS = 152")}),
                 ("gemm", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")}),
                 ("gemm", "instructions while loads", {"tiles_h": ("SLOTS = 4", "SLOTS = 2")}),
+                ("multicast", "bytes that TMA reads", {"stage": "20-gemm"}),  # the first capstone's files as they are
                 ("multicast", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")})):
-            with self.subTest(line):
+            with self.subTest(line, name=name):
                 shutil.rmtree(os.path.join(self.mine, f"capstone-{name}"), ignore_errors=True)
                 write_ours(name, self.mine, **changes)
                 code, text = command(f"capstone-{name}", self.mine)
                 self.assertEqual(code, 1, text)
                 self.assertIn(line, text)
 
-    def test_wrong_windows_fail_with_their_cause(self):
-        for number, (words, changes) in enumerate(WRONG_WINDOWS):
-            with self.subTest(words=words):
-                mine = os.path.join(self.mine, str(number))
-                write_ours("window", mine, **changes)
-                code, text = command("capstone-window", mine)
-                self.assertEqual(code, 1, text)
+    def fail_with_their_cause(self, name, wrong):
+        """Those that need a whole build one after another: they share a workshop."""
+        def judged(number):
+            return verdict(name, os.path.join(self.mine, str(number)), wrong[number][1])
+        alone = [number for number, (_, changes) in enumerate(wrong) if not set(changes) - {"kernel_cu", "share_h"}]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            verdicts = dict(zip(alone, pool.map(judged, alone)))
+        for number, (words, changes) in enumerate(wrong):
+            passed, text = verdicts[number] if number in verdicts else judged(number)
+            with self.subTest(words=words, changes=changes):
+                self.assertFalse(passed, text)
                 for each in words:
                     self.assertIn(each, text)
+
+    def test_wrong_windows_fail_with_their_cause(self):
+        self.fail_with_their_cause("window", WRONG_WINDOWS)
+
+    def test_wrong_and_lazy_decoders_fail_with_their_cause(self):
+        self.fail_with_their_cause("decode", WRONG_DECODERS)
+
+    def test_a_decoder_passes_with_one_block_that_answers(self):
+        """The others send it all that they have."""
+        write_ours("decode", self.mine,
+                   kernel_cu=(PAIRS, "pairs = group * HEAD_DIM / 2;",
+                              "float2 o[GROUP_AT_MOST * HEAD_DIM / 2 + BLOCKS_AT_MOST];",
+                              "float2 o[GROUP_AT_MOST * HEAD_DIM / 2 * BLOCKS_AT_MOST];"),
+                   tiles_h=("(GROUP_AT_MOST * HEAD_DIM / 2 + BLOCKS_AT_MOST)",
+                            "GROUP_AT_MOST * HEAD_DIM / 2 * BLOCKS_AT_MOST"))
+        code, text = command("capstone-decode", self.mine)
+        self.assertEqual(code, 0, text)
+
+    def test_a_decoder_passes_with_neighbouring_tiles_for_each_warp(self):
+        """Each warp has a part of the block's tiles that lies together."""
+        stride = "{share.first + warp, share.end}"
+        write_ours("decode", self.mine,
+                   kernel_cu=(stride, "{share.first + (share.end - share.first) * warp / WARPS, "
+                                      "share.first + (share.end - share.first) * (warp + 1) / WARPS}"),
+                   share_h=("(i + (int)threadIdx.x % WARP) * WARPS", "i + (int)threadIdx.x % WARP",
+                            "share.first + i * WARPS, key", "share.first + i, key",
+                            "i++, tile += WARPS", "i++, tile++"))
+        code, text = command("capstone-decode", self.mine)
+        self.assertEqual(code, 0, text)
 
     def test_a_window_passes_with_a_block_for_each_tile(self):
         write_ours("window", self.mine,
@@ -149,21 +284,24 @@ class Capstones(unittest.TestCase):
         for name, each in capstone.CAPSTONES.items():
             with open(f"common/course/capstones/{name}.md", encoding="utf-8") as file:
                 text = file.read()
-            for goal in each.kind.goals if name == "window" else each.goals if name == "gemm" else ():
+            for goal in each.goals if name != "multicast" else ():  # whose page names what differs from the product's
                 if goal.limit and not (goal.at_least and goal.limit == 0.5):  # "half"
-                    shown = f"{100 * goal.limit:.0f} %" if goal.at_least else f"{goal.limit:,}"
-                    self.assertIn(shown, text, f"{name}: {goal.words}")
+                    self.assertIn(goal.shown(goal.limit), text, f"{name}: {goal.words}")
 
     def test_name_what_there_is(self):
         for word in ("capstone-none", "try-gemm", "hint-multicast"):
             code, text = command(word, self.mine)
             self.assertEqual((code, text.count("\n")), (2, 1), text)
-            self.assertIn("capstones are gemm, multicast, window", text)
-        for word, name in (("try-20", "gemm"), ("grade-20", "gemm"), ("hint-20b", "multicast"), ("try-21", "window")):
+            self.assertIn("capstones are gemm, multicast, window, decode", text)
+        for word, name in (("try-20", "gemm"), ("grade-20", "gemm"), ("hint-20b", "multicast"), ("try-21", "window"),
+                           ("try-22", "decode")):
             code, text = command(word, self.mine)
             self.assertEqual((code, text.count("\n")), (2, 1), text)
             self.assertIn(f"make capstone-{name}", text)
 
 
 if __name__ == "__main__":
+    stages = [f"stage-{number_of(each.stage)}" for each in capstone.CAPSTONES.values()]
+    if subprocess.run(["make", "--no-print-directory", *stages], check=False).returncode:
+        sys.exit(2)
     unittest.main(verbosity=0)

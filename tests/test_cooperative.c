@@ -262,6 +262,17 @@ Test(cooperative, a_wait_may_count_in_local_memory) {
   }
 }
 
+Test(cooperative, a_wait_may_end_by_a_count_in_local_memory) {
+  for (int w = 0; w < WAYS; w++) {
+    Machine machine = start(ways[w]);
+    uint64_t flag = numbers(&machine, 1, 0), out = numbers(&machine, 32, 0);
+    expect_clean(&machine, LAUNCH(&machine, "gives_up_by_local_memory", ((Shape){.grid = 1, .block = 32}), flag, out),
+                 "gives_up_by_local_memory", ways[w]);
+    cr_expect_eq(result(&machine, out, 31), 10000);
+    emulator_close(machine.emulator);
+  }
+}
+
 static void scan(Way way, int backwards) {
   enum { GRID = 40 };
   Machine machine = start(way);
@@ -305,6 +316,33 @@ Test(cooperative, order_is_handed_on_by_a_fence_alone) {
       cr_expect_eq(result(&machine, out, 0), 42);
       emulator_close(machine.emulator);
     }
+}
+
+Test(cooperative, a_fence_hands_on_what_was_learnt_before_it) {
+  for (int w = 0; w < WAYS; w++)
+    for (int asks = 0; asks < 2; asks++) {
+      Machine machine = start(ways[w]);
+      uint64_t data = numbers(&machine, 2, 0), flags = numbers(&machine, 3, 0), out = numbers(&machine, 1, 0);
+      EmulatorStatus status =
+          LAUNCH(&machine, "hand_on_one_of_two", ((Shape){.grid = 3, .block = 64}), data, flags, out, (uint64_t)asks);
+      (asks ? expect_clean : expect_global_race)(&machine, status, "hand_on_one_of_two", ways[w]);
+      cr_expect_eq(result(&machine, out, 0), 81);
+      emulator_close(machine.emulator);
+    }
+}
+
+// A block that has seen all arrive goes on when those have looked that run on other host threads. Else block 1, which
+// takes longer, would first look when block 0 has arrived once more, and learn of what it has done since.
+Test(cooperative, a_block_that_looks_late_learns_no_more) {
+  for (int i = 0; i < 4; i++) {
+    Way way = {0, 2};
+    Machine machine = start(way);
+    uint64_t arrived = numbers(&machine, 1, 0), data = numbers(&machine, 1, 0), out = numbers(&machine, 1, 0);
+    Shape shape = {.grid = 2, .block = 1, .cooperative = true};
+    EmulatorStatus status = LAUNCH(&machine, "write_after_meeting", shape, arrived, data, out, 20000, 100000);
+    expect_global_race(&machine, status, "write_after_meeting", way);
+    emulator_close(machine.emulator);
+  }
 }
 
 // An ordinary launch has as many blocks under way as an H100 would: here one on each of 132 SMs.

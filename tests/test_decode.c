@@ -189,6 +189,37 @@ Test(decode, with_one_query_a_sequence_13f_gives_the_bits_of_13d) {
   cr_expect_eq(right_checksum("stage-13d", problem), right_checksum("stage-13f", options));
 }
 
+// ---- clusters and pages: stage 22 ----
+
+// Sequences with fewer tiles than their cluster has blocks, and empty ones; parts of a cluster that do not divide the
+// columns evenly; the same bits wherever the pages lie and whatever the order of the warps.
+Test(decode, is_right_for_clusters_and_pages) {
+  static const char *const problems[] = {
+      "--lengths=0 --splits=3",
+      "--keys=1 --heads=1 --kv-heads=1 --splits=8",
+      "--lengths=1,0,15,16,17,0,31,32,33 --batch=9 --keys=40 --splits=2",
+      "--lengths=63,64,65,0,127,1 --batch=6 --keys=130 --page=64 --heads=6 --kv-heads=2 --splits=3",
+      "--lengths=ragged --page=none --batch=3 --keys=200 --heads=9 --kv-heads=1 --splits=7",
+      "--lengths=700,3 --batch=2 --keys=700 --heads=16 --kv-heads=1 --splits=5",
+      "--lengths=1300 --keys=2000 --heads=6 --kv-heads=2 --splits=1 --page=128",
+      "--lengths=full --keys=2300 --heads=1 --kv-heads=1 --splits=1 --page=32",
+  };
+  static const char *const layouts[] = {"--page=16", "--page=64 --schedule=1", "--page=none --schedule=2",
+                                        "--page=16 --schedule=3"};
+  char options[300];
+  unsigned first = 0;
+  for (int i = 0; i < (SANITIZED ? 3 : 8); i++) {
+    snprintf(options, sizeof options, "%s --schedule=%d --seed=%d", problems[i], i % 4, i);
+    right_checksum("stage-22", options);
+  }
+  for (int i = 0; i < (SANITIZED ? 2 : 4); i++) {
+    snprintf(options, sizeof options, "--batch=4 --keys=300 --lengths=300,0,77,5 --splits=6 %s", layouts[i]);
+    unsigned checksum = right_checksum("stage-22", options);
+    if (i == 0) first = checksum;
+    cr_expect_eq(checksum, first, "stage-22 %s", options);
+  }
+}
+
 // ---- what the harness refuses ----
 
 static void expect_refused(const char *stage, const char *options, const char *words) {
@@ -218,6 +249,9 @@ Test(decode, refuses_what_makes_no_sense_in_one_line) {
   expect_refused("stage-13e", "--queries=2", "has one query a sequence");
   expect_refused("stage-13f", "--queries=9", "1 to 8 are allowed");
   expect_refused("stage-13f", "--causal", "decodes");
+  expect_refused("stage-22", "--head-dim=64", "has one head dimension");
+  expect_refused("stage-22", "--blocks=2", "shares out the keys of each head");
+  expect_refused("stage-22", "--queries=2", "has one query a sequence");
 }
 
 // ---- bf16 ----
@@ -378,6 +412,17 @@ Test(gpu_decode, is_right_for_lengths_pages_and_queries) {
         free(output);
       }
     }
+}
+
+Test(gpu_decode, records_lengths_pages_and_queries) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
+  Output *output = run_line("stage-13f", "--device=gpu --batch=3 --keys=64 --page=16 --lengths=5,64 --queries=2 "
+                                         "--heads=8 --kv-heads=2 --head-dim=64 --csv=-");
+  cr_expect_eq(output->code, 0, "%s", output->err);
+  cr_expect(strstr(output->out, ",batch,heads,kv_heads,keys,head_dim,queries,page,lengths,input,median_ms,"), "%s",
+            output->out);
+  cr_expect(strstr(output->out, ",3,8,2,64,64,2,16,5 64,normal,"), "%s", output->out);
+  free(output);
 }
 
 // ---- the kernels that only read ----

@@ -1,6 +1,7 @@
 // libhopper_ladder.so: what it refuses, and, with a driver that only takes notes, what it asks of a CUDA program's
-// context and streams. test_library_strides.c has the tensors that are not contiguous, test_library_e4m3.c and
-// test_library_backward.c the calls for other inputs and the other pass, test_gpu_library.c what needs a GPU.
+// context and streams. test_library_strides.c has the tensors that are not contiguous, test_library_e4m3.c,
+// test_library_backward.c and test_library_decode.c the calls for other inputs, the other pass and decode,
+// test_gpu_library.c what needs a GPU.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,6 +26,15 @@ static bool has_field(const char *folder, const char *field) {
 }
 
 // A check looks at no pointers and queues nothing.
+static void expect_checked_decode(const HlStage *stage) {
+  HlDecode call = small_decode(stage->number);
+  call.q.data = call.k.data = call.v.data = call.o.data = NULL;
+  call.k_scale.data = call.v_scale.data = NULL;
+  call.flags = HL_CHECK;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  cr_expect_eq(driver->launches, 0);
+}
+
 static void expect_checked(const HlStage *stage) {
   HlCall call = small_call(stage->number);
   for (int i = 0; i < BACKWARD_TENSORS; i++) tensor_of(&call, i)->data = NULL;
@@ -34,10 +44,11 @@ static void expect_checked(const HlStage *stage) {
   cr_expect_eq(driver->launches, 0);
 }
 
-// Every stage whose folder has a launch is there, under its folder's name, in order.
+// Every stage whose folder has a launch or a decode is there, under its folder's name, in order.
 Test(library, has_every_attention_stage) {
   char command[300], folder[100];
-  snprintf(command, sizeof command, "cd '%s' && LC_ALL=C; grep -l '[.]launch =' stages/*/stage.c", root_path());
+  snprintf(command, sizeof command, "cd '%s' && LC_ALL=C; grep -El '[.](launch|decode) =' stages/*/stage.c",
+           root_path());
   FILE *pipe = popen(command, "r");
   cr_assert(pipe);
   int count = 0;
@@ -50,12 +61,17 @@ Test(library, has_every_attention_stage) {
     cr_expect(strlen(found->title) > 10);
     HlType type = has_field(folder, "[.]inputs = INPUTS_E4M3,")          ? HL_E4M3
                   : has_field(folder, "[.]inputs = INPUTS_E4M3_SCORES,") ? HL_E4M3_SCORES
+                  : has_field(folder, "[.]decode =")                     ? HL_BF16
                                                                          : HL_F16;
     cr_expect_eq(found->type, type, "%s", folder);
     cr_expect_eq(found->backward, has_field(folder, "[.]backward = true"), "%s", folder);
     cr_expect_eq(found->lse, has_field(folder, "[.]lse = true"), "%s", folder);
     cr_expect_eq(found->strided, has_field(folder, "[.]strided = true"), "%s", folder);
-    expect_checked(found);
+    cr_expect_eq(found->decode, has_field(folder, "[.]decode ="), "%s", folder);
+    cr_expect_eq(found->ragged, has_field(folder, "[.]ragged = true"), "%s", folder);
+    cr_expect_eq(found->head_dim == 128, has_field(folder, "[.]head_dim = 128"), "%s", folder);
+    cr_expect_eq(found->queries, has_field(folder, "[.]queries = 8") ? 8 : found->decode, "%s", folder);
+    found->decode ? expect_checked_decode(found) : expect_checked(found);
   }
   pclose(pipe);
   cr_expect(count >= 4);
@@ -93,7 +109,7 @@ Test(library, header_is_c_and_cplusplus) {
 Test(library, is_small) {
   if (SANITIZED) cr_skip_test("sanitizers make it larger");
   char command[300];
-  snprintf(command, sizeof command, "test $(wc -c <'%s/libhopper_ladder.so') -lt 6000000", root_path());
+  snprintf(command, sizeof command, "test $(wc -c <'%s/libhopper_ladder.so') -lt 8000000", root_path());
   cr_expect_eq(system(command), 0);
 }
 

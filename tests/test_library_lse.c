@@ -34,4 +34,6 @@ Test(library_lse, that_makes_no_sense) {
   cr_expect_eq(driver->launches, 0);
 }
 
-Test(library_lse_emulated, is_right, .timeout = 300) { expect_right_on_emulator("every_log_sum_exp_is_right"); }
+Test(library_lse_emulated, is_right, .timeout = 300) {
+  expect_right_on_emulator("gpu_library/every_log_sum_exp_is_right");
+}

@@ -39,5 +39,6 @@ Test(library_shapes, large_ones_have_a_grid) {
       {.batch = 1, .heads = 16, .seqlen = 1048576, .head_dim = 128, .causal = 1},
   };
   for (int i = 0; i < hl.stage_count(); i++)
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) expect_a_grid(hl.stage(i), &shapes[s]);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes && !hl.stage(i)->decode; s++)
+      expect_a_grid(hl.stage(i), &shapes[s]);
 }

@@ -145,4 +145,6 @@ Test(library_strides, rows_that_are_written_do_not_overlap) {
                 "o: strides 19192, 64, 192 (batch, head, row); rows that are written may not overlap");
 }
 
-Test(library_strides_emulated, are_right, .timeout = 600) { expect_right_on_emulator("every_layout_is_right"); }
+Test(library_strides_emulated, are_right, .timeout = 600) {
+  expect_right_on_emulator("gpu_library/every_layout_is_right");
+}

@@ -106,6 +106,19 @@ class Tables(unittest.TestCase):
                                                                         "% of the read rate, B = 8", "GB/s, B = 8"))]
             self.assertEqual(figures.right_row("recorded", file.name, heads, row), ["13 decode", "400", "650", "96.6", "2800"])
 
+    def test_a_decode_is_as_usual_where_headings_do_not_say_otherwise(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".csv", encoding="ascii") as file:
+            file.write("stage,batch,heads,kv_heads,keys,queries,page,lengths,gb_per_s\n")
+            for rate, fields in enumerate(("8,4096,1,0,full", "8,4096,1,16,full", "8,4096,1,16,ragged", "8,4096,4,0,full",
+                                           "1,4096,1,0,full", "8,1024,1,0,full")):
+                file.write(f"13-decode,4,32,{fields},{rate}\n")
+            file.flush()
+            head = "GB/s, B = 4, heads of queries = 32, heads of keys = 8"
+            heads = [head, "keys = 4096", "keys = 4096, pages of 16", "keys = 4096, ragged lengths, pages of 16",
+                     "keys = 4096, queries = 4", "keys = 1024"]
+            row = figures.right_row("recorded", file.name, heads, ["13 decode", *"99999"])
+            self.assertEqual(row, ["13 decode", *"01235"])
+
 
 class Figures(unittest.TestCase):
     """Measured figures in prose follow from recordings: see figures.py."""
@@ -148,7 +161,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(figures.unfounded(prose, [("sourced", "a paper")]), [])
 
     def test_are_all_accounted_for(self):
-        """By comments; counts also by what the lesson's program prints, or what its mistakes show (tests/test_course.py)."""
+        """By comments; counts also by what the lesson's program prints, or its mistakes show (tests/test_course.py)."""
         for page in set(PAGES) - {mistakes.PAGE}:  # that page is made of what the lessons say
             known = ""
             if page in LESSONS:

@@ -48,6 +48,15 @@ def work(stage, **counts):
     return ",".join(fields)
 
 
+DECODE = ("stage,device,sm_clock_mhz,driver,cuda,date,batch,heads,kv_heads,keys,head_dim,queries,page,lengths,cache,"
+          "repeats,gb_per_s,read_gb_per_s")
+
+
+def decode(name, keys, rate, batch=1, heads=32, queries=1, page=0, lengths="full", cache="bf16"):
+    return (f"{name},Test GPU,1234,1.2,3.4,2001-02-03T04:05:06Z,{batch},{heads},8,{keys},128,{queries},{page},{lengths},"
+            f"{cache},15,{rate},2900")
+
+
 class Drawn:
     """A picture: its texts and its bars, and how high up each stands."""
 
@@ -271,11 +280,29 @@ class Plots(unittest.TestCase):
         heights = [drawn.height(text) for text in ("block 5", "08b y", "block 4")]
         self.assertEqual(heights, sorted(heights, reverse=True))
 
+    def test_decode(self):
+        rows = [decode("13-decode", 1024, 300), decode("13-decode", 4096, 900), decode("13d-ragged", 4096, 1800),
+                decode("13f-multi-token", 4096, 1790), decode("cuDNN", 4096, 1700, batch=4),
+                decode("other heads", 4096, 2000, heads=64), decode("in pages", 4096, 2100, page=16),
+                decode("ragged", 4096, 2200, lengths="ragged"), decode("in e4m3", 4096, 2300, cache="e4m3"),
+                decode("two queries", 4096, 2400, queries=2), decode("another batch", 4096, 2500, batch=3)]
+        drawn = self.draw("decode.gp", rows, header=DECODE)
+        self.expect(drawn, "batch 1", "batch 128", "1k", "4k", "13", "13d", "read", "cuDNN", "13d ragged", "dashed: cuDNN",
+                    "Decode: keys and values read a second, on one Test GPU",
+                    "SM at most 1234 MHz, driver 1.2, CUDA 3.4, 2001-02-03, median of 15 runs")
+        self.assertEqual((drawn.count("read"), drawn.count("13f")), (2, 0), "in two panels there is something")
+        for words in "other heads", "in pages", "ragged", "in e4m3", "two queries", "another batch":
+            self.assertEqual(drawn.count(words[:8]), 0, words)
+        heights = [drawn.height(text) for text in ("13", "13d")]
+        self.assertEqual(heights, sorted(heights), "the faster one above")
+        self.refuse("decode.gp", [decode("13-a", 1024, 1, heads=64)], "has no row with heads 32 and 8", header=DECODE)
+
     def test_files_that_are_none(self):
         for script, header, rows, record, usage in (
                 ("ladder.gp", HEADER, [row("00-a", 1)], "make bench", ["4"]),
                 ("seqlen.gp", HEADER, [row("00-a", 1)], "make bench", ["4"]),
                 ("inputs.gp", HEADER + ",mode,input", [row("00-a", 1, more=",cold,x")], "make peers", ["4"]),
+                ("decode.gp", DECODE, [decode("13-a", 1024, 1)], "make peers OPTIONS=--pass=decode", ["4"]),
                 ("timeline.gp", TRACE, [phase("QK", 0, 1)], "make trace-NN", ["4"])):
             with self.subTest(script):
                 self.refuse(script, [], f"no recorded data in none.csv; on a Hopper GPU, {record}", files=["none.csv"])

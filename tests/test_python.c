@@ -20,6 +20,8 @@ static void run_python(const char *script) {
 
 Test(training, python, .timeout = 120) { run_python("test_training.py"); }
 Test(gpu_training, trains_like_pytorch, .timeout = 300) { run_python("test_training.py Gpu"); }
+Test(generating, python, .timeout = 120) { run_python("test_generating.py"); }
+Test(gpu_generating, generates_like_pytorch, .timeout = 300) { run_python("test_generating.py Gpu"); }
 Test(pages, python, .timeout = 300) { run_python("test_pages.py"); }
 Test(names, python, .timeout = 120) { run_python("test_names.py"); }
 Test(quizzes, python, .timeout = 300) { run_python("test_quizzes.py"); }
@@ -27,3 +29,5 @@ Test(explain, python, .timeout = 60) { run_python("test_explain.py"); }
 Test(cases, python, .timeout = 600) { run_python("test_cases.py"); }
 Test(plots, python, .timeout = 120) { run_python("test_plots.py"); }
 Test(peers, python, .timeout = 120) { run_python("peers/test_peers.py"); }
+Test(peers, decode, .timeout = 120) { run_python("peers/test_decode_peers.py"); }
+Test(peers, others, .timeout = 60) { run_python("peers/test_other_peers.py"); }

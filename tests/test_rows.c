@@ -76,3 +76,19 @@ Test(rows, find_what_lane_by_lane_is_found) {
   }
   cr_expect(with > KERNELS / 4 && with < KERNELS * 31 / 32, "%d of %d kernels have hazards", with, KERNELS);
 }
+
+// Of a warp whose lanes knew the same, one learns of the other warp's writes by itself: the others' reads are races.
+Test(rows, know_when_one_lane_learns) {
+  static RandomKernel kernel = {
+      {.grid = 1, .block = 64},
+      PTX_HEADER
+      ".visible .entry test(.param .u64 in, .param .u64 out) {\n.reg .pred %first, %reads;\n"
+      ".reg .b32 %t, %lane, %warp, %v;\n.reg .b64 %in, %out, %x;\nld.param.u64 %in, [in];\nld.param.u64 %out, "
+      "[out];\nmov.u32 %t, %tid.x;\n"
+      "and.b32 %lane, %t, 31;\nshr.u32 %warp, %t, 5;\nsetp.eq.u32 %first, %lane, 0;\n"
+      "mad.wide.u32 %x, %t, 4, %in;\nld.global.u32 %v, [%x];\n"  // their first row
+      "mad.wide.u32 %x, %lane, 4, %out;\nsetp.ne.u32 %reads, %warp, 0;\n@%reads bra read;\n"
+      "st.global.u32 [%x], %t;\nbar.warp.sync 0xffffffff;\n@%first st.release.gpu.global.u32 [%in+4096], %t;\nret;\n"
+      "read:\n@%first ld.acquire.gpu.global.u32 %v, [%in+4096];\nld.global.u32 %v, [%x];\nret;\n}\n"};
+  cr_expect(compare(&kernel, 0, 0) > 0, "no race");
+}

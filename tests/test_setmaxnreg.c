@@ -24,6 +24,8 @@ static EmulatorModule *load(Emulator *emulator, const char *directives, const ch
   return load_checked(emulator, text, strlen(text), error);
 }
 
+static HazardGrade first_grade;  // of the last run's first hazard
+
 // Launches a kernel of so many threads. Returns the detail of its first hazard, "" when there is none.
 static const char *run(const char *directives, const char *body, unsigned threads, char detail[HAZARD_DETAIL]) {
   Emulator *emulator = open_emulator();
@@ -36,6 +38,7 @@ static const char *run(const char *directives, const char *body, unsigned thread
   const Hazard *hazards = emulator_hazards(emulator, &count);
   for (int i = 0; i < count; i++) cr_expect_eq(hazards[i].kind, HAZARD_SETMAXNREG);
   snprintf(detail, HAZARD_DETAIL, "%s", count ? hazards[0].detail : "");
+  if (count) first_grade = hazards[0].grade;
   emulator_close(emulator);
   return detail;
 }
@@ -122,6 +125,28 @@ Test(setmaxnreg, of_the_block) {
   run(".maxntid 128 .minnctapersm 4", "setmaxnreg.inc.sync.aligned.u32 136;\n", 128, detail);
   cr_expect(strstr(detail, "136 registers a thread x 128 need 17,408, the launch gave 128 x 128 = 16,384"), "%s",
             detail);
+}
+
+// Between two that change something all warps of the warpgroup must meet. One that changes nothing is a formal finding.
+Test(setmaxnreg, without_a_meeting) {
+  static const struct {
+    const char *body, *detail;
+    HazardGrade grade;
+  } cases[] = {
+      {"setmaxnreg.dec.sync.aligned.u32 40;\nsetmaxnreg.dec.sync.aligned.u32 32;\n", "have not synchronised",
+       HAZARD_FAULT},
+      {"setmaxnreg.dec.sync.aligned.u32 40;\nsetmaxnreg.dec.sync.aligned.u32 40;\n", "This one changes nothing",
+       HAZARD_FORMAL},
+      {"setmaxnreg.dec.sync.aligned.u32 40;\nbar.sync 0;\nsetmaxnreg.inc.sync.aligned.u32 40;\nbar.sync 0;\n"
+       "setmaxnreg.dec.sync.aligned.u32 32;\n",
+       "", HAZARD_FAULT},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char detail[HAZARD_DETAIL];
+    run(".maxntid 128 .minnctapersm 1", cases[i].body, 128, detail);
+    cr_expect(*cases[i].detail ? strstr(detail, cases[i].detail) != NULL : !*detail, "%s: %s", cases[i].body, detail);
+    if (*detail) cr_expect_eq(first_grade, cases[i].grade, "%s", cases[i].body);
+  }
 }
 
 // As ptxas has it.

@@ -113,6 +113,28 @@ Test(tensor_map, types_and_fill_are_replaced) {
               nan_outside);
 }
 
+// As Triton makes them: of zeros, with all fields replaced.
+#define ZEROS_16(at) "st.shared.v4.u32 [copy+" at "], {%x, %x, %x, %x};\n"
+#define ZEROS                                                                                                          \
+  "mov.u32 %x, 0;\n" ZEROS_16("0") ZEROS_16("16") ZEROS_16("32") ZEROS_16("48") ZEROS_16("64") ZEROS_16("80")          \
+      ZEROS_16("96") ZEROS_16("112")
+#define FIELDS_BUT_RANK                                                                                                \
+  REPLACE "global_address.shared::cta.b1024.b64 [copy], %i;\n" REPLACE                                                 \
+          "box_dim.shared::cta.b1024.b32 [copy], 0, 32;\n" REPLACE                                                     \
+          "box_dim.shared::cta.b1024.b32 [copy], 1, 4;\n" REPLACE                                                      \
+          "global_dim.shared::cta.b1024.b32 [copy], 0, 32;\n" REPLACE                                                  \
+          "global_dim.shared::cta.b1024.b32 [copy], 1, 32;\n" REPLACE                                                  \
+          "global_stride.shared::cta.b1024.b64 [copy], 0, 128;\n" REPLACE                                              \
+          "element_stride.shared::cta.b1024.b32 [copy], 0, 1;\n" REPLACE                                               \
+          "element_stride.shared::cta.b1024.b32 [copy], 1, 1;\n" REPLACE                                               \
+          "elemtype.shared::cta.b1024.b32 [copy], 2;\n" REPLACE                                                        \
+          "interleave_layout.shared::cta.b1024.b32 [copy], 0;\n" REPLACE                                               \
+          "swizzle_mode.shared::cta.b1024.b32 [copy], 0;\n" REPLACE "fill_mode.shared::cta.b1024.b32 [copy], 0;\n"
+
+Test(tensor_map, a_map_is_made_of_zeros) {
+  expect_tile(&(Change){ZEROS FIELDS_BUT_RANK REPLACE "rank.shared::cta.b1024.b32 [copy], 1;", 2, 128}, row_1);
+}
+
 static bool reports(Machine *machine, HazardKind kind) {
   int count;
   const Hazard *hazards = emulator_hazards(machine->emulator, &count);
@@ -130,6 +152,8 @@ static void expect_report(const char *changes, const char *copy, HazardKind kind
 Test(tensor_map, mistakes_are_reported) {
   expect_report(REPLACE "global_stride.shared::cta.b1024.b64 [copy], 0, 24;", copied, HAZARD_TENSOR_MAP);
   expect_report(REPLACE "box_dim.shared::cta.b1024.b32 [copy], 1, 300;", copied, HAZARD_TENSOR_MAP);
+  expect_report(ZEROS, copied, HAZARD_TENSOR_MAP);
+  expect_report(ZEROS FIELDS_BUT_RANK, copied, HAZARD_TENSOR_MAP);
   expect_report("st.shared.u32 [copy], 0; " REPLACE "rank.shared::cta.b1024.b32 [copy], 1;", copied, HAZARD_TENSOR_MAP);
   // Copied by ordinary stores, and not released to the tensor copies' proxy.
   static const char stores[] = "mov.u32 %y, copy; add.u32 %y, %y, %a; ld.shared.u32 %v, [%y]; cvt.u64.u32 %d, %a;\n"

@@ -187,6 +187,19 @@ Test(traffic, waits_without_polls) {
   uint64_t expected = once.value[COUNTER_INST_SYNCHRONISATION_ONCE];
   cr_expect_lt(expected, once.value[COUNTER_INST_SYNCHRONISATION], "a poll fails");
   cr_expect_eq(later.value[COUNTER_INST_SYNCHRONISATION_ONCE], expected);
+  uint64_t polls = once.value[COUNTER_INST_SYNCHRONISATION] - expected;
+  cr_expect_eq(once.value[COUNTER_INST_UNDER_LOAD] - once.value[COUNTER_INST_UNDER_LOAD_ONCE], polls, "under the load");
+}
+
+// A wait for an arrival that another warp makes after a load has landed: its polls are under no load.
+Test(traffic, polls_without_a_load) {
+  static const char text[] =
+      SET INIT "setp.lt.u32 %p, %t, 32; @%p bra ARRIVE;\n" WAIT "bra END;\n"
+               "ARRIVE: " FMA FMA FMA "setp.eq.u32 %p, %t, 0; @%p mbarrier.arrive.shared::cta.b64 _, [bar];\nEND:\n";
+  EmulatorCounters c = count_kernel(text, (Shape){1, 64, 0});
+  cr_expect_gt(c.value[COUNTER_INST_SYNCHRONISATION], c.value[COUNTER_INST_SYNCHRONISATION_ONCE], "a poll fails");
+  cr_expect_eq(c.value[COUNTER_INST_UNDER_LOAD], 0);
+  cr_expect_eq(c.value[COUNTER_INST_UNDER_LOAD_ONCE], 0);
 }
 
 // Three loads that start one after another: 1 + 2 + 3 are in flight. With a wait after the first it is 1 + 1 + 2.

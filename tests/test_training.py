@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""examples/train.py: a whole run on the emulator, and what it says when something is missing. Those that need PyTorch are
-skipped without it. On a GPU: python3 tests/test_training.py Gpu."""
+"""examples/train.py: a whole run on the emulator, and what it says when something is missing. Those that need PyTorch
+are skipped without it. On a GPU: python3 tests/test_training.py Gpu."""
 import importlib.util
 import math
 import os
@@ -26,7 +26,7 @@ def train(*options, **environment):
 
 
 def curve(seed, floor=1.5, noise=0.0):
-    """A simulated one of 400 steps: the loss falls to a floor. The batches are the seed's; noise is that of rounding."""
+    """A simulated one of 400 steps: the loss falls to a floor. The batches are the seed's, the noise is rounding."""
     batches, rounding = random.Random(seed), random.Random(seed + 1000)
     start = floor + batches.gauss(0, 0.02)
     return [start + 4 * math.exp(-step / 60) + batches.gauss(0, 0.1) + rounding.gauss(0, noise) for step in range(400)]

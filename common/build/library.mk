@@ -1,10 +1,10 @@
-# libhopper_ladder.so: the attention kernels among the stages, which are those whose stage.c has a launch. It has their cubins,
-# without line tables: all that a GPU needs. libhopper_ladder_ptx.so beside it has their PTX, which hopper-run's driver takes.
+# libhopper_ladder.so: the kernels of attention and decode, which are the stages whose stage.c has a launch or a decode. It
+# has their cubins, without line tables: all that a GPU needs. libhopper_ladder_ptx.so beside it has their PTX, which hopper-run's driver takes.
 
 KERNELS ?= build/kernels# another release's: make test-cuda leaves them in build/cuda12/RELEASE
 LADDER := $(BIN)libhopper_ladder.so
 LADDER_PTX := $(BIN)libhopper_ladder_ptx.so
-IN_LIBRARY := $(patsubst stages/%/stage.c,%,$(shell grep -ls '[.]launch =' $(NAMES:%=stages/%/stage.c) /dev/null))
+IN_LIBRARY := $(patsubst stages/%/stage.c,%,$(shell grep -Els '[.](launch|decode) =' $(NAMES:%=stages/%/stage.c) /dev/null))
 PIC := $(BUILD)/library
 LADDER_OBJECTS := $(patsubst %.c,$(PIC)/%.o,$(wildcard common/library/*.c)) \
   $(foreach name,$(IN_LIBRARY),$(patsubst %.c,$(PIC)/%.o,$(wildcard stages/$(name)/*.c)) $(PIC)/stages/$(name)/embed.o)
@@ -15,10 +15,10 @@ $(LADDER): $(LADDER_OBJECTS) $(PIC)/parts.a
 	$(call say,LD $@)
 	@mkdir -p $(@D)
 	$Q$(CC) $(ALL_CFLAGS) -shared $(if $(SANITIZE),,-Wl,-z,defs) -Wl,-rpath,'$$ORIGIN' $^ $(LIBS) -o $@
-$(LADDER_PTX): $(IN_LIBRARY:%=$(PIC)/stages/%/embed_ptx.o)
+$(LADDER_PTX): $(IN_LIBRARY:%=$(PIC)/stages/%/embed_ptx.o) $(PIC)/members
 	$(call say,LD $@)
 	@mkdir -p $(@D)
-	$Q$(CC) -shared $^ -o $@
+	$Q$(CC) -shared $(filter %.o,$^) -o $@
 # What the stages' launches may call. The linker takes only what they do call, so the emulator is not in the library.
 $(PIC)/parts.a: $(LADDER_PARTS) $(PIC)/members
 	@rm -f $@

@@ -2,7 +2,7 @@
 # inputs in DEVICE-inputs.csv, counts in counters.csv, time stamps in trace/*.csv.gz; `make plot` draws those of which
 # there is a picture. And the pictures of what has no recording. The backward pass is in DEVICE-backward.csv, the FP8
 # stages are in DEVICE-e4m3.csv. The times of both on other inputs, in DEVICE-e4m3-inputs.csv and
-# DEVICE-backward-inputs.csv, have no plot.
+# DEVICE-backward-inputs.csv, have no plot. Decode is in decode/DEVICE-peers.csv.
 
 RECORDINGS := $(patsubst plots/data/%.csv,plots/%, \
   $(filter-out %-peers.csv %-inputs.csv %-e4m3.csv %-backward.csv %/counters.csv,$(wildcard plots/data/*.csv)))
@@ -13,11 +13,17 @@ PLOTS := $(foreach r,$(RECORDINGS),$r-ladder.svg $r-seqlen.svg $r-roofline.svg) 
   $(patsubst plots/data/%.csv,plots/%.svg, \
     $(filter-out %-e4m3-inputs.csv %-backward-inputs.csv,$(wildcard plots/data/*-peers.csv plots/data/*-inputs.csv))) \
   $(patsubst plots/data/%.csv,plots/%.svg,$(wildcard plots/data/*-backward.csv plots/data/*-e4m3.csv)) \
+  $(patsubst plots/data/decode/%-peers.csv,plots/%-decode.svg,$(wildcard plots/data/decode/*-peers.csv)) \
   $(wildcard plots/trace-*.svg) \
   $(if $(word 4,$(COMPARED)),plots/timelines.svg) $(wildcard plots/figure-*.svg)
 
 # Stage 21 for plots/windows.py, which calls it inside PyTorch.
 $(BUILD)/libwindow.so: $(call objects,plots/windowed.c stages/21-window/*.c) $(BUILD)/stages/21-window/embed.o $(LIBRARY)
+	$(call say,LD $@)
+	$Q$(CC) $(ALL_CFLAGS) -shared $^ $(LIBS) -o $@
+
+# The kernels that read and compute nothing, for plots/decode_peers.py.
+$(BUILD)/libread.so: $(BUILD)/plots/read_rate.o $(BUILD)/stages/13-decode/embed.o $(LIBRARY)
 	$(call say,LD $@)
 	$Q$(CC) $(ALL_CFLAGS) -shared $^ $(LIBS) -o $@
 
@@ -38,6 +44,8 @@ plots/%-e4m3.svg: plots/seqlen.gp plots/data/%-e4m3.csv $(LOOK) | build/have/gnu
 plots/%-backward.svg: plots/seqlen.gp plots/data/%-backward.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
 plots/%-inputs.svg: plots/inputs.gp plots/data/%-inputs.csv $(LOOK) | build/have/gnuplot
+	$(DRAW)
+plots/%-decode.svg: plots/decode.gp plots/data/decode/%-peers.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)
 plots/%-roofline.svg: plots/roofline.gp plots/data/%.csv plots/data/counters.csv $(LOOK) | build/have/gnuplot
 	$(DRAW)

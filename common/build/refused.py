@@ -3,7 +3,8 @@ usually causes it, and where to read more.
 
     python3 refused.py WORD KERNEL.ptx KERNEL.log
 
-WORD is what is refused: stack, spills, serialised or setmaxnreg. Lines that begin with two blanks explain the one above.
+WORD is what is refused: stack, spills, serialised or setmaxnreg. Lines that begin with two blanks explain the
+one above.
 """
 import os
 import re
@@ -25,16 +26,18 @@ MEANINGS = (  # words of a remark of ptxas; what the remark means; what usually 
      "wgmma_wait is missing before the use, comes after it, or leaves too many groups in flight"),
     ("unable to determine register count", "ptxas does not know how many registers a thread has at launch, "
      "and ignores setmaxnreg", "the kernel has no __launch_bounds__"),
-    ("minimum register", "the code after setmaxnreg needs more registers than that gives it; ptxas ignores every setmaxnreg",
+    ("minimum register",
+     "the code after setmaxnreg needs more registers than that gives it; ptxas ignores every setmaxnreg",
      "the number is too small for what the warpgroup computes"),
 )
 SPILL = re.compile(r"\b[1-9]\d* bytes spill")
 
 
 def source(ptx, number):
-    """The source line that line `number` of the PTX was made from: in a stage's file, if the line was inlined there."""
+    """The source line that line `number` of the PTX was made from: in a stage's file, if the line was inlined there. The
+    compiler marks what it made of no line in particular as line 0; the line before that helps more."""
     files = dict(re.findall(r'^\t\.file\t(\d+) "([^"]*)"', ptx, re.MULTILINE))
-    lines = [line for line in ptx.splitlines()[:number] if line.startswith("\t.loc\t")]
+    lines = [line for line in ptx.splitlines()[:number] if re.match(r"\t\.loc\t\d+ [1-9]", line)]
     places = re.findall(r"(?:loc\t|inlined_at )(\d+) (\d+)", lines[-1]) if lines else []
     if places and not files.get(places[0][0], "").startswith("stages/"):
         places.reverse()
@@ -111,7 +114,8 @@ def remarks(ptx, log):
 def main(word, ptx_path, log_path):
     ptx, log = (open(path, encoding="utf-8", errors="replace").read() if os.path.exists(path) else ""
                 for path in (ptx_path, log_path))
-    print(*(memory(ptx, log, word == "stack", ptx_path) if word in ("stack", "spills") else remarks(ptx, log)), sep="\n")
+    is_memory = word in ("stack", "spills")
+    print(*(memory(ptx, log, word == "stack", ptx_path) if is_memory else remarks(ptx, log)), sep="\n")
     print(f"  All that ptxas reports: cat {log_path}")
     stage = os.path.splitext(os.path.basename(ptx_path))[0]
     words = f"{word} spills" if word == "stack" and SPILL.search(log) else word

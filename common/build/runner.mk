@@ -95,7 +95,7 @@ run_file: $(HOPPER_RUN) | build/have/nvcc
 
 RUNNER_TESTS := $(RUNNER)/tests
 RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu) $(if $(NVRTC),,%/nvrtc.cu) $(if $(filter 13,$(NVCC_RELEASE)),,%/conditional.cu),$(wildcard tests/runner/*.cu))) \
-  $(addprefix $(RUNNER_TESTS)/,driver driver-nvcc streams-12 launches-12 memory-rdc library static no-ptx \
+  $(addprefix $(RUNNER_TESTS)/,decode driver driver-nvcc streams-12 launches-12 memory-rdc library static no-ptx \
   linked linked-by-ld linked-missing-variable linked-missing-function linked-twice decoy/libcudart.so.$(NVCC_RELEASE))
 
 define TEST_PROGRAM
@@ -104,6 +104,10 @@ $(call say,NVCC $@)
 $Q$(NVCC) $(RUN_FLAGS) $(TEST_FLAGS) $< $(RUN_LIBRARIES) -o $@
 endef
 $(RUNNER_TESTS)/%: tests/runner/%.cu $(wildcard tests/runner/*.h) | build/have/nvcc $(STAND_INS)
+	$(TEST_PROGRAM)
+# The example of notes/generating.md, which uses the stages as a library.
+$(RUNNER_TESTS)/decode: TEST_FLAGS = -Icommon/library -L$(BIN) -lhopper_ladder -Xlinker -rpath=$(abspath $(BIN))
+$(RUNNER_TESTS)/decode: examples/decode.cu common/library/hopper_ladder.h $(LADDER) | build/have/nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 $(RUNNER_TESTS)/blas: TEST_FLAGS = -lcublas -lcublasLt
 $(RUNNER_TESTS)/nvrtc: TEST_FLAGS = -lnvrtc

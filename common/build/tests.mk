@@ -11,7 +11,7 @@ FAKE_DRIVER := $(BUILD)/driver/libcuda.so.1
 # The race check with nothing but what it stands on. That it links is a test, too.
 CHECK_TEST := $(BUILD)/test-order
 CHECK_OBJECTS := $(call objects,tests/test_order.c tests/support/order_*.c common/emulator/check/*.c common/emulator/host/*.c)
-TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS) build/mathematics/sample) $(BUILD)/run-tests $(CHECK_TEST) $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
+TEST_NEEDS := $(if $(SANITIZE),,$(HOPPER_RUN) $(RUNNER_PROGRAMS) build/mathematics/sample $(BUILD)/libread.so) $(BUILD)/run-tests $(CHECK_TEST) $(FAKE_DRIVER) $(TEST_PTX) $(HAZARD_PTX) $(TRACE_PTX)
 GPU_NEEDS := $(BUILD)/run-tests $(GPU_KERNELS) $(foreach name,$(TRACED),$(BUILD)/trace/trace-$(call number,$(name)))
 BENCH_NEEDS := $(BUILD)/bench-emulator build/ptx/bench.ptx
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
@@ -102,9 +102,13 @@ mathematics: $(MATHEMATICS_PROGRAMS)
 
 # ---- make test-python: a virtual environment of its own, with versions that are pinned ----
 
-PYTHON_REQUIREMENTS := tests/python/requirements.txt $(if $(filter no,$(TORCH)),,tests/python/requirements-torch.txt)
+PYTHON_REQUIREMENTS := tests/python/requirements.txt \
+  $(if $(filter no,$(TORCH)),,tests/python/requirements-torch.txt) \
+  $(if $(filter yes,$(PYCUDA)),tests/python/requirements-pycuda.txt)
 $(eval $(call remember,build/python-requirements,$(PYTHON_REQUIREMENTS)))
 build/python/packages: $(PYTHON_REQUIREMENTS) build/python-requirements
 	@python3 -m venv build/python
-	build/python/bin/pip install --quiet --disable-pip-version-check --only-binary :all: $(addprefix -r ,$(PYTHON_REQUIREMENTS))
+	@# Python compiles what a program imports, which is far less than all.
+	build/python/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: \
+	  $(addprefix -r ,$(PYTHON_REQUIREMENTS))
 	@touch $@

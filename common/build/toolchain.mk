@@ -84,3 +84,7 @@ $(WHEEL):
 	@$(call DEPS,nvcc)
 nvdisasm:
 	@$(if $(filter build/%,$(NVDISASM)),sh common/build/deps.sh nvdisasm build/cuda-nvdisasm)
+
+# The commit of the checkout $1, with a + where its folder $2 differs; "unknown" where git does not know it.
+checkout_commit = $(shell cd "$1" && commit=$$(git rev-parse --short=12 HEAD 2>/dev/null) && \
+  { git diff --quiet HEAD -- $2 || commit=$$commit+; } && echo $$commit || echo unknown)

@@ -27,13 +27,23 @@ def plain_addition(match):
 
 
 def without_atomics(program, options):
-    """The run in which no addition to global memory is atomic. The emulator finds no fault in atomic additions without an
-    order, but here it reports a race."""
+    """The run in which no addition to global memory is atomic. The emulator finds no fault in atomic additions without
+    an order, but here it reports a race."""
     return altered(program, options, lambda text: ADDITION.sub(plain_addition, text))
 
 
+def rows_of_first_tiles(program, number, options):
+    """Which rows of O are missing if each block computes its first tile alone, and block b begins with tile `number` +
+    b. It shows which tiles have these numbers. For kernels whose blocks take further tiles from a counter."""
+    def alter(text):
+        text = re.sub(r"mov\.u32\s+(%r\d+), %ctaid\.x;", rf"mov.u32 \1, %ctaid.x; add.u32 \1, \1, {number};", text)
+        return re.sub(r"atom\.global\.inc\.u32\s+(%r\d+), [^;]*;", r"mov.u32 \1, 0x20000000;", text)
+    text, _ = altered(program, ["--hazards=off", *options], alter)
+    return re.findall(r"[\d,]+ of [\d,]+ are NaN.*", text)
+
+
 def gradients_of_first_blocks(program, kernel, blocks, options):
-    """How many elements of dK and dV are wrong if only the first blocks of a kernel run. It shows which tiles they have."""
+    """How many elements of dK and dV are wrong if only a kernel's first blocks run, to find their tiles."""
     leave = ("{{ .reg .pred behind; .reg .u32 number; mov.u32 number, %ctaid.x; setp.ge.u32 behind, number, {}; "
              "@behind ret; }}").format(blocks)
     text, _ = altered(program, options, lambda text: re.sub(

@@ -20,13 +20,27 @@ STAGE = "99-capstone"  # of the workshop
 STEPS = "--step-limit=20000000"
 
 
+ALL = "smsp__inst_executed.sum"
+# Made of several counters: how often a loop polls an mbarrier depends on the schedule and shows no skill. counters().
+ALL_ONCE, UNDER_LOAD_ONCE = "warp instructions without polls", "those under a load"
+POLL = 2  # instructions: try_wait, and the branch back
+
+
 class Goal(NamedTuple):
-    """A counter, of which at most `limit` is allowed; or, with at_least, the least share of all warp instructions.
-    Without a counter it is what a score costs: a lane's instructions for each score that the larger problem has more."""
+    """A counter, of which at most `limit` is allowed; or, with at_least, at least. `of`: the counter that it is divided
+    by. A share of instructions is shown in percent. Without a counter it is what a score costs: a lane's instructions
+    for each score that the larger problem has more."""
     words: str
     counter: str
     limit: float
     at_least: bool = False
+    of: str = ""
+
+    def shown(self, value):
+        """A value of this goal, as the report and the specification show it."""
+        if self.of in (ALL, ALL_ONCE):
+            return f"{100 * value:.0f} %"
+        return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
 class Kind(NamedTuple):
@@ -42,19 +56,20 @@ class Kind(NamedTuple):
     scores: int = 0
 
 
-ALL = "smsp__inst_executed.sum"
+CONFLICTS = (
+    Goal("bank conflicts of loads", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 0),
+    Goal("bank conflicts of stores", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", 0))
 ASYNCHRONOUS = (
     Goal("loads of global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 0),
     Goal("stores to global memory by threads", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 0),
     Goal("cp.async of threads", "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access.sum", 0),
-    Goal("bank conflicts of loads", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 0),
-    Goal("bank conflicts of stores", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", 0))
+    *CONFLICTS)
 
 
 def overlap(products, loads):
-    """The least shares of all warp instructions."""
-    return (Goal("instructions while products of the warp run", "inst_under_wgmma", products, True),
-            Goal("instructions while loads are under way", "inst_under_load", loads, True))
+    """The least shares of all warp instructions, of loads without polls."""
+    return (Goal("instructions while products of the warp run", "inst_under_wgmma", products, True, ALL),
+            Goal("instructions while loads are under way", UNDER_LOAD_ONCE, loads, True, ALL_ONCE))
 
 
 # One tile, several, ragged ones, one element; each kind of inputs; each schedule. And more slots than a ring has.
@@ -108,6 +123,42 @@ WINDOW = Kind(
     gpu=("--seqlen=4096", "--window=1024"))
 
 
+# Whole tiles of 32 keys are allowed, of sequences that are counted in tiles of 16.
+DECODE_KEYS = 2016 + 32 + 544
+DECODE = Kind(
+    folder="decode",
+    runs=(("--heads=4 --kv-heads=1 --keys=16 --lengths=full --page=none --splits=1",
+           "a single tile: the two products and the softmax"),
+          ("--heads=6 --kv-heads=2 --keys=200 --lengths=full --page=none --splits=1",
+           "one block, several tiles, of which the last is not full"),
+          ("--keys=400 --lengths=full --page=none", "four blocks share the keys of a head"),
+          ("--heads=4 --kv-heads=1 --keys=500 --lengths=full --page=none --splits=3 --schedule=1",
+           "columns of O that three blocks cannot share evenly"),
+          ("--batch=3 --keys=300 --lengths=300,73,130 --page=none --schedule=2",
+           "each sequence has its own length, and the rows behind its end are NaN"),
+          ("--batch=3 --keys=300 --lengths=1,0,300 --page=none --splits=8",
+           "fewer tiles than blocks, and a sequence without keys"),
+          ("--batch=3 --keys=700 --lengths=700,9,130 --splits=6", "pages of 16 keys, in any order"),
+          ("--batch=2 --keys=900 --page=128 --input=outliers --schedule=3", "pages of 128 keys"),
+          ("--heads=16 --kv-heads=1 --keys=640 --lengths=full --input=large --schedule=4",
+           "16 query heads share a key head, and maxima grow by far"),
+          ("--batch=2 --heads=2 --kv-heads=1 --keys=4000 --lengths=2700,4000 --splits=1 --input=waves --schedule=5",
+           "a block has more than 128 tiles"),
+          ("--batch=30 --keys=70 --heads=5 --kv-heads=5 --splits=2 --input=negative",
+           "many sequences, negative scores")),
+    counted="--batch=4 --lengths=2000,1,530,0 --keys=4000 --heads=16 --kv-heads=2 --splits=4",
+    goals=(Goal("bytes that threads store to global memory", "global_store_bytes", 4 * 16 * 128 * 2),
+           Goal("bytes that bulk copies write to global memory", "bulk_global_write_bytes", 4 * 16 * 128 * 2),
+           Goal("bytes that atomics add to global memory", "global_atomic_bytes", 0),
+           Goal("bytes that TMA reads from global memory", "bulk_global_read_bytes", DECODE_KEYS * 2 * 2 * 256),
+           Goal("bytes that threads load from global memory", "global_load_bytes", 400000),
+           Goal("loads of global memory by a warp", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 2400),
+           Goal("FLOP of the tensor cores", "tensor_flops", DECODE_KEYS * 2 * 2 * 2 * 8 * 128),
+           *CONFLICTS,
+           Goal("loads in flight in a cluster, whenever one starts", "loads_in_flight", 48, True, "inst_async_copy")),
+    gpu=("--batch=32", "--keys=8192"))
+
+
 class Capstone:
     """`stage` is ours. `speed` is asked of a GPU: of cuBLAS's speed, or of our stage's where there is no cuBLAS."""
 
@@ -136,21 +187,23 @@ class Capstone:
 
     def in_my_words(self, text):
         """Paths of the workshop as those of the learner's files."""
-        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(f"stage-{STAGE.split('-', maxsplit=1)[0]}", self.name)
+        program = f"stage-{STAGE.split('-', maxsplit=1)[0]}"
+        return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(program, self.name)
 
 
-def product(read, instructions, under_loads):
-    """Of a product the goals that depend on the stage, and those of overlap."""
+def product(read):
+    """Of a product the goal that depends on the stage, and those behind it."""
     return (Goal("bytes that TMA reads from global memory", "bulk_global_read_bytes", read),
-            Goal("warp instructions", ALL, instructions), *overlap(0.5, under_loads))
+            Goal("warp instructions without polls", ALL_ONCE, 700000), *overlap(0.5, 0.8))
 
 
 CAPSTONES = {capstone.name: capstone for capstone in (
     Capstone("gemm", "a warp-specialised matrix product", "20-gemm", PRODUCT, 0.9,
-             product(2 * 1024**3 * 3 // 256, 700000, 0.8)),
+             product(2 * 1024**3 * 3 // 256)),
     Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", PRODUCT, 0.9,
-             product(2 * 1024**3 // 128, 760000, 0.7)),
-    Capstone("window", "attention with head dimension 96 and a sliding window", "21-window", WINDOW, 0.7))}
+             product(2 * 1024**3 // 128)),
+    Capstone("window", "attention with head dimension 96 and a sliding window", "21-window", WINDOW, 0.7),
+    Capstone("decode", "decode for a server, in one launch", "22-paged-cluster", DECODE, 0.8))}
 
 
 def name_of(stage):
@@ -184,26 +237,26 @@ def judge(capstone, trouble):
 
 def compare(kind, goal, counted, more):
     """A line about a goal, and whether it is reached."""
-    asked = "at least" if goal.at_least else "at most"
-    if goal.at_least:
-        value = int(counted[goal.counter]) / int(counted[ALL])
-        shown, limit = f"{100 * value:.0f} %", f"{100 * goal.limit:.0f} %"
-    elif goal.counter:
-        value = int(counted[goal.counter])
-        shown, limit = f"{value:,}", f"{goal.limit:,}"
+    if not goal.counter:
+        value = 32 * (more[ALL] - counted[ALL]) / kind.scores
     else:
-        value = 32 * (int(more[ALL]) - int(counted[ALL])) / kind.scores
-        shown, limit = f"{value:.2f}", f"{goal.limit}"
+        value = counted[goal.counter] / counted[goal.of] if goal.of else counted[goal.counter]
     options = kind.counted if goal.counter else f"{kind.more} against {kind.counted}"
     reached = value >= goal.limit if goal.at_least else value <= goal.limit
-    return f"{goal.words}: {shown} ({options}; the goal is {asked} {limit})", reached
+    asked = "at least" if goal.at_least else "at most"
+    return f"{goal.words}: {goal.shown(value)} ({options}; the goal is {asked} {goal.shown(goal.limit)})", reached
 
 
 def counters(workshop, options):
     """All counters of one run, by name."""
     text, _ = workshop.run(["--hazards=off", "--counters-csv=-", *options.split()])
     rows = [line.split(",") for line in text.splitlines() if line.count(",") > 20]
-    return dict(zip(*rows))
+    counted = {name: int(value) for name, value in zip(*rows) if value.isdigit()}
+    polls = counted["inst_synchronisation"] - counted["inst_synchronisation_without_polls"]
+    under_load = counted["inst_under_load"] - counted["inst_under_load_without_polls"]
+    counted[ALL_ONCE] = counted[ALL] - POLL * polls
+    counted[UNDER_LOAD_ONCE] = counted["inst_under_load"] - POLL * under_load
+    return counted
 
 
 def times(text):
@@ -262,7 +315,8 @@ def command_grade(capstone, trouble):
 
 def command_solution(capstone, _):
     if not capstone.passed():
-        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; make capstone-{capstone.name} judges it")
+        raise Wrong(f"solution-{capstone.name}: it is shown when yours has passed; "
+                    f"make capstone-{capstone.name} judges it")
     for path in sorted(glob.glob(f"stages/{capstone.stage}/*.h") + glob.glob(f"stages/{capstone.stage}/kernel.cu")):
         with open(path, encoding="utf-8") as file:
             print(f"---- {path}\n\n{file.read()}")

@@ -49,7 +49,7 @@ class Change:
             raise ValueError(f"{self.path} does not fit its stage any more: {done.stderr.splitlines()[0]}")
 
     def shown(self):
-        """The lines of the patch that say what changes. Of its headings only names of files, where there are several."""
+        """The lines of the patch that say what changes, and the names of its files where there are several."""
         headings = r"diff --git|index |--- |\+\+\+ " if len(self.files) == 1 else r"diff --git|index |--- "
         return [line for line in self.patch.splitlines() if not re.match(headings, line)]
 

@@ -41,9 +41,9 @@ STEPS = "--step-limit=20000000"
 
 # ---- what is wrong, in a dozen lines ----
 
-BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "          against fp64", "accuracy ", "checksum ",
-              "counters ", "          global", "          shared", "          tensor cores", "          besides",
-              "          bank conflicts")
+BACKGROUND = ("stage ", "device ", "problem ", "          (defaults", "          against fp64", "accuracy ",
+              "checksum ", "counters ", "          global", "          shared", "          tensor cores",
+              "          besides", "          bank conflicts")
 RESULT = 7  # lines of a result, at most: stage 04 has a table
 
 
@@ -64,7 +64,8 @@ def faults_first(lines):
             blocks[-1].append(line)
         else:
             blocks.append([line])
-    return [line for block in sorted(blocks, key=lambda block: block[0].startswith(("formal: ", "note: "))) for line in block]
+    blocks.sort(key=lambda block: block[0].startswith(("formal: ", "note: ")))
+    return [line for block in blocks for line in block]
 
 
 def headlines(lines):
@@ -79,7 +80,7 @@ def first(lines, most=LINES):
 # ---- tasks ----
 
 class Stage:
-    """The stage itself, where a workshop could be: what a solved task is. The same options report the same: they run once."""
+    """The stage itself in the place of a workshop: a solved task. The same options report the same: they run once."""
 
     runs = {}
 
@@ -175,14 +176,15 @@ def runs_of(stage):
 
 
 def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
-    """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not). For tests:
-    `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will do."""
+    """Builds and runs a workshop as the task demands: (whether it passed, the lines that say why or why not). For
+    tests: `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will
+    do."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
-    fields = ("Run", "Ordered", "First", "Goal")
-    runs, ordered, begun, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
+    fields = ("Run", "Ordered", "First", "Tiles", "Goal")
+    runs, ordered, begun, numbered, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
     runs = runs or [(options, None) for options in runs_of(task.stage)]
-    text, built = workshop.build(allow, [options for options, _ in runs + ordered + begun + goals] if quick else None,
-                                 None if passes else 1)
+    launched = [options for options, _ in runs + ordered + begun + numbered + goals]
+    text, built = workshop.build(allow, launched if quick else None, None if passes else 1)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
     if task.begun() and isinstance(workshop, Workshop) and not workshop.ptx:
@@ -194,7 +196,9 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
         if code:
             why = [f"cause     {cause}"] if cause else explain(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
-    for check, options, cause in [*((orders_its_additions, *one) for one in ordered), *((begins_alike, *one) for one in begun)]:
+    for check, options, cause in [*((orders_its_additions, *one) for one in ordered),
+                                  *((begins_alike, *one) for one in begun),
+                                  *((numbers_alike, *one) for one in numbered)]:
         met, lines = check(task, workshop, options)
         if not met:
             return False, lines + ([f"cause     {cause}"] if cause else [])
@@ -211,7 +215,8 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
 def orders_its_additions(task, workshop, options):
     """Whether something orders all additions to global memory, and what is reported if nothing does."""
     text, code = altered_ptx.without_atomics(workshop, [STEPS, *options.split()])
-    return not code, [f"with {options}, if additions to global memory were not atomic:", *first(trouble(task.in_my_words(text)))]
+    return not code, [f"with {options}, if additions to global memory were not atomic:",
+                      *first(trouble(task.in_my_words(text)))]
 
 
 def begins_alike(_, workshop, words):
@@ -220,6 +225,15 @@ def begins_alike(_, workshop, words):
     found, expected = (altered_ptx.gradients_of_first_blocks(program, kernel, blocks, options)
                        for program in (workshop, Stage(workshop.stage)))
     return found == expected, [f"with {' '.join(options)} the first {blocks} blocks have other tiles than they should"]
+
+
+def numbers_alike(_, workshop, words):
+    """Whether tiles have the same numbers as the stage's, from a number on. `words`: "14 --causal"."""
+    number, *options = words.split()
+    found, expected = (altered_ptx.rows_of_first_tiles(program, number, options)
+                       for program in (workshop, Stage(workshop.stage)))
+    return found == expected, [f"with {' '.join(options)} the tiles from number {number} on are not those that they "
+                               "should be"]
 
 
 def counters(program, options):
@@ -348,7 +362,8 @@ def command_solution(stage, key):
     workshop = Workshop(f"solution-{task.name}", stage)
     workshop.change(task.change)
     for path in task.change.files:
-        hole, whole = (open(os.path.join(folder, path), encoding="utf-8").readlines() for folder in (workshop.folder, "."))
+        hole, whole = (open(os.path.join(folder, path), encoding="utf-8").readlines()
+                       for folder in (workshop.folder, "."))
         sys.stdout.writelines(difflib.unified_diff(hole, whole, task.mine(path), path))
     shutil.rmtree(workshop.folder)
     return 0
@@ -364,7 +379,8 @@ def command_grade(stage, key):
     failed = 0
     made(stage)
     for task in [current(stage, key)] if key else tasks_of(stage):
-        passed, lines = judge(task, task.workshop()) if task.begun() else (False, [f"not begun: there is no {task.folder}"])
+        passed, lines = (judge(task, task.workshop()) if task.begun() else
+                         (False, [f"not begun: there is no {task.folder}"]))
         print(f"{'PASSED' if passed else 'FAILED'}  {task.name}: {task.title()}")
         if not passed:
             print(indented(briefly(lines)))
@@ -387,7 +403,8 @@ def command_progress():
         total += len(tasks)
         following = following or next((task for task, state in zip(tasks, states) if not state), None)
     print("\n".join(capstone.progress()))
-    print(f"{done} of {total} tasks {'is' if done == 1 else 'are'} done" + ("; [~] has changed since it passed" if changed else ""))
+    print(f"{done} of {total} tasks {'is' if done == 1 else 'are'} done" +
+          ("; [~] has changed since it passed" if changed else ""))
     if following:
         print(f"next: make try-{following.name}, {following.title()}")
     return 0
@@ -405,7 +422,7 @@ def line_with(words, text):
 
 
 def show_break(change):
-    """Applies a mistake to a copy, builds and runs it. Prints what happens beside what the lesson says; 0 if they agree."""
+    """Builds and runs a copy with a mistake. Prints what happens beside what the lesson says; 0 if they agree."""
     stage = change.stage
     name = f"{number_of(stage)}-{change.key}"
     print(f"Mistake {name}: {change.title}\n")
@@ -446,10 +463,11 @@ def command_break(stage, key):
     chosen = [change for change in all_changes if re.fullmatch(re.escape(key) + "[a-z]?", change.key)]
     if not key or not chosen:
         wrong = f"no {key}" if key else "one must be named"
-        raise Wrong(f"lesson {number_of(stage)} has the mistakes {', '.join(change.key for change in all_changes)}, and {wrong}; "
+        keys = ", ".join(change.key for change in all_changes)
+        raise Wrong(f"lesson {number_of(stage)} has the mistakes {keys}, and {wrong}; "
                     f"make break-{number_of(stage)}-{all_changes[0].key} shows the first")
     made(stage)
-    return max([show_break(change) for change in chosen])
+    return max(show_break(change) for change in chosen)
 
 
 COMMANDS = {"try": command_try, "hint": command_hint, "solution": command_solution, "grade": command_grade,
@@ -469,7 +487,8 @@ def main(word):
     if not stages:
         raise Wrong(f"{word}: there is no such stage; there are {' '.join(map(number_of, STAGES))}")
     if match[1] != "break" and match[3] != "0" and not tasks_of(stages[0]):
-        raise Wrong(f"stage {match[2]} has no tasks, because it is a capstone: make capstone-{capstone.name_of(stages[0])}")
+        raise Wrong(f"stage {match[2]} has no tasks, because it is a capstone: "
+                    f"make capstone-{capstone.name_of(stages[0])}")
     return COMMANDS[match[1]](stages[0], match[3] or "")
 
 

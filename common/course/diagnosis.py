@@ -28,7 +28,8 @@ PROBES = {
 }
 E4M3 = {"rows", "columns"}  # show the places of numbers that e4m3 has; fp16 has those of identity
 BACKWARD = {"places"}
-FORWARD = {"ones", "identity", "waves", "far below 0"}  # of these dS is 0 or the maximum counts: a backward pass learns nothing
+# Of these dS is 0 or the maximum counts: a backward pass learns nothing.
+FORWARD = {"ones", "identity", "waves", "far below 0"}
 
 # The same for a decode stage.
 DECODE_PROBES = {
@@ -70,7 +71,8 @@ ANY_PASS = (
     (("wide",), ("plain", "many tiles"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
     (("plain", "many keys"), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain", "many keys"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
-    (("wide", "causal tiles"), ("wide causal",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
+    (("wide", "causal tiles"), ("wide causal",),
+     "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("one head",), ("plain",), "one head is right, two are wrong: whose memory is read or written?"),
     (("plain",), ("other order",), "only another order of the warps is wrong: something is not waited for"),
 )
@@ -95,15 +97,15 @@ FINDINGS = ANY_PASS + (
      "with a causal mask only longer sequences are wrong: look at the order of the tiles, and at which keys are hidden "
      "in each"),
     (("large", "causal", "many heads"), ("far below 0",),
-     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin? And does it take in hidden "
-     "keys?"),
+     "only a row whose scores are all far below 0 is wrong: with what does the maximum begin? And does it take in "
+     "hidden keys?"),
     (("ones", "identity"), ("plain",),
      "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
      "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own "
      "transpose)"),
     (("ones",), ("few keys", "plain"),
-     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at which "
-     "elements meet, and where results go"),
+     "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at "
+     "which elements meet, and where results go"),
     (("ones",), ("identity", "plain"),
      "where all numbers are equal it is right. So the right number of keys counts, and the division fits. Look at "
      "which elements meet and where results go, and at what a whole row must share: its maximum"),
@@ -181,10 +183,11 @@ def found_place_e4m3(rows, columns):
 
 
 def place_of_ds(text):
-    """Of a backward pass with the input places, where dQ shows dS: a sentence on the first element that is another one, or
-    None. (common/harness/problem.c, fill_places)"""
+    """Of a backward pass with the input places, where dQ shows dS: a sentence on the first element that is another one,
+    or None. (common/harness/problem.c, fill_places)"""
     shown = [(int(row), int(column), float(got)) for row, column, got in re.findall(SHOWN.format("dQ"), text)]
-    if len(shown) < 3 or any(not round(got * 2048) or abs(got * 2048 - round(got * 2048)) > 0.01 for _, _, got in shown):
+    places = [got * 2048 for _, _, got in shown]
+    if len(shown) < 3 or any(not round(place) or abs(place - round(place)) > 0.01 for place in places):
         return None
     row, column, got = shown[0]
     key, query = divmod(round(abs(got) * 2048) - 1, 64)
@@ -219,14 +222,17 @@ def tensors(text):
     if len(wrong) == 3:
         return "dQ, dK and dV are wrong: all three need the weights, so look at P first"
     hint = {"dQ": "look at what dQ alone needs, from dS on", "dK": "look at what dK alone needs, from dS on",
-            "dV": "look at what dV alone needs, from P on", "dQdK": "both need dS, and dV does not: look at dP, delta and dS",
+            "dV": "look at what dV alone needs, from P on",
+            "dQdK": "both need dS, and dV does not: look at dP, delta and dS",
             "dKdV": "both are sums over queries"}.get("".join(wrong))
-    return f"{' and '.join(right)} right, {' and '.join(wrong)} wrong" + f": {hint}" * bool(hint) if wrong and right else None
+    if not wrong or not right:
+        return None
+    return f"{' and '.join(right)} right, {' and '.join(wrong)} wrong" + f": {hint}" * bool(hint)
 
 
 def forms(report):
-    """Of stage 04's single products, which forms and layouts are wrong: a sentence, or None. A in shared memory is always
-    K-major; so is the B of half of the products."""
+    """Of stage 04's single products, which forms and layouts are wrong: a sentence, or None. A in shared memory is
+    always K-major; so is the B of half of the products."""
     rows = {(a, b): [count != "0" for count in counts.split()] for a, b, counts in re.findall(
         r"^ +A (shared|registers), B ([KN])-major((?: +[\d,]+){4})$", report, re.MULTILINE)}
     wrong = {form for form, layouts in rows.items() if any(layouts)}
@@ -242,8 +248,8 @@ def forms(report):
             frozenset({("shared", "K"), ("shared", "N"), ("registers", "K")}):
             "only products with a K-major tile are wrong (A in shared memory always is one)"}.get(frozenset(wrong))
     if len(wrong) == 4 and layouts == {"xxxx"}:
-        return ("every layout is wrong, so no descriptor is the cause: which numbers of D does a thread hold, and what was in "
-                "them before?")
+        return ("every layout is wrong, so no descriptor is the cause: which numbers of D does a thread hold, and what "
+                "was in them before?")
     return ": ".join(words for words in (tile, where and f"wrong {where.strip()}") if words) or None
 
 
@@ -254,11 +260,12 @@ def conclusions(found, findings=FINDINGS):
 
 
 def beside_hazards(report, run):
-    """Of a run with hazards and wrong numbers: whether one shape alone is wrong, because then a race may be a consequence
-    of a wrong address. At most one line."""
+    """Of a run with hazards and wrong numbers: whether one shape alone is wrong, because then a race may be a
+    consequence of a wrong address. At most one line."""
     if not re.search(r"elements differ", report):
         return []
-    return [f"so        {sentence}" for sentence in conclusions(outcomes(run, {name: options for name, options in probes_for(report).items() if name in SHAPES}))][:1]
+    shapes = {name: options for name, options in probes_for(report).items() if name in SHAPES}
+    return [f"so        {sentence}" for sentence in conclusions(outcomes(run, shapes))][:1]
 
 
 def is_backward(report):

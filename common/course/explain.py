@@ -3,9 +3,10 @@
     make explain OPTIONS="--rows=128 --columns=128 --size=2 --major=mn --swizzle=128 --start=0x2400"
     make explain OPTIONS=0x4000008000400240
 
-The first form begins with a tile in device memory, an array of ROWS rows whose COLUMNS elements are neighbours. It shows
-the tensor map's box, where the chunks of 16 bytes lie in shared memory, and the descriptor of each slice: what one wgmma
-reads, 32 bytes of each row along K (K-major), or 16 rows (MN-major). The second form begins with a descriptor.
+The first form begins with a tile in device memory, an array of ROWS rows whose COLUMNS elements are neighbours. It
+shows the tensor map's box, where the chunks of 16 bytes lie in shared memory, and the descriptor of each slice: what
+one wgmma reads, 32 bytes of each row along K (K-major), or 16 rows (MN-major). The second form begins with a
+descriptor.
 
 The tile lies in panels, as TMA writes it: columns as wide as the swizzle, 16 bytes without one, one panel behind the
 other. PTX ISA 9.7.16.5.1, "Shared memory matrix layout". tests/test_explain.py holds this to the emulator.
@@ -161,7 +162,8 @@ def picture(tile, lines):
     first = tile.start // 128 * 128
     yield "byte     " + " ".join(f"{'+' + str(byte):<8}" for byte in range(0, 128, CHUNK)).rstrip()
     for line in range(first, min(first + lines * 128, tile.start + tile.bytes), 128):
-        yield f"{line:#07x}  " + " ".join(f"{places.get(line + byte, '.'):<8}" for byte in range(0, 128, CHUNK)).rstrip()
+        chunks = (places.get(line + byte, ".") for byte in range(0, 128, CHUNK))
+        yield f"{line:#07x}  " + " ".join(f"{chunk:<8}" for chunk in chunks).rstrip()
     if first + lines * 128 < tile.start + tile.bytes:
         yield f"and so on, to byte {tile.start + tile.bytes - 1:#07x}; --lines shows more"
 
@@ -189,17 +191,19 @@ def start_notes(tile):
     if not tile.swizzle or tile.start % tile.pattern == 0:
         return
     past = tile.start % tile.pattern
-    yield (f"The start is {past} bytes past a multiple of {tile.pattern}, after which the swizzle repeats. PTX wants such a "
-           "tile to")
+    yield (f"The start is {past} bytes past a multiple of {tile.pattern}, after which the swizzle repeats. PTX wants "
+           "such a tile to")
     if tile.tile_pattern:
-        yield "have this base offset. TMA does not write it like that: its pattern is of the address (--pattern=address)."
+        yield ("have this base offset. TMA does not write it like that: its pattern is of the address "
+               "(--pattern=address).")
     else:
         yield "have a base offset. With 0 the pattern is of the address: as TMA writes it, and right on an H200."
 
 
 def explain_tile(tile, lines):
     majors = "columns lie along M or N, rows along K" if tile.mn_major else "columns lie along K, rows along M or N"
-    yield f"{tile.rows} rows of {tile.columns} elements of {tile.size} byte{'s' * (tile.size > 1)}, {majors}; {name_of_swizzle(tile.swizzle)}"
+    yield (f"{tile.rows} rows of {tile.columns} elements of {tile.size} byte{'s' * (tile.size > 1)}, {majors}; "
+           f"{name_of_swizzle(tile.swizzle)}")
     yield ""
     panels, boxes = tile.bytes // tile.panel, -(-tile.rows // BOX_ROWS)
     kind = f"CU_TENSOR_MAP_SWIZZLE_{f'{tile.swizzle}B' if tile.swizzle else 'NONE'}"
@@ -232,7 +236,8 @@ def explain_bits(bits):
         yield f"read as {'MN' if mn_major else 'K'}-major"
         yield from ("  " + line for line in fields(descriptor, mn_major))
         width = descriptor.swizzle or CHUNK
-        yield f"  lines of {width} bytes, one for each {unit}; the chunk at byte x of line y, of the first eight, lies at"
+        yield (f"  lines of {width} bytes, one for each {unit}; the chunk at byte x of line y, of the first eight, "
+               "lies at")
         yield (f"  swizzle({descriptor.start:#x} + {width} y + x)" if descriptor.swizzle
                else f"  {descriptor.start:#x} + 16 y")
     yield ""

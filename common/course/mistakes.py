@@ -12,10 +12,11 @@ PAGE = "notes/mistakes.md"
 BEGIN = "<!-- written by common/course/mistakes.py -->\n"
 
 # What the emulator reports, as common/emulator/report/hazard.c has the names.
-HAZARDS = ("out-of-bounds access", "misaligned access", "uninitialised read", "shared-memory race", "global-memory race",
-           "barrier misuse", "deadlock", "divergent .aligned instruction", "read before wait", "overwrite in flight",
-           "missing proxy fence", "wrong expect_tx", "mbarrier misuse", "bad tensor map", "missing wgmma.fence",
-           "register touched in flight", "bad descriptor", "setmaxnreg misuse", "trap", "step limit")
+HAZARDS = ("out-of-bounds access", "misaligned access", "uninitialised read", "shared-memory race",
+           "global-memory race", "barrier misuse", "deadlock", "divergent .aligned instruction", "read before wait",
+           "overwrite in flight", "missing proxy fence", "wrong expect_tx", "mbarrier misuse", "bad tensor map",
+           "missing wgmma.fence", "register touched in flight", "bad descriptor", "setmaxnreg misuse", "trap",
+           "step limit")
 WRONG = "Wrong numbers, and no hazard"
 REFUSED = "nvcc or ptxas refuses it"
 RIGHT = "Right numbers: other counts, another speed, or luck"
@@ -43,7 +44,8 @@ def lines():
                 table.setdefault(symptom, []).append(row)
     for symptom in (*HAZARDS, WRONG, RIGHT, REFUSED):
         if symptom in table:
-            yield from ("", f"### {symptom[0].upper()}{symptom[1:]}", "", "| | the mistake |", "|---|---|", *table[symptom])
+            yield from ("", f"### {symptom[0].upper()}{symptom[1:]}", "")
+            yield from ("| | the mistake |", "|---|---|", *table[symptom])
 
 
 def page(text):

@@ -1,11 +1,11 @@
-"""Quizzes: questions with numbers, graded by tolerance. `make quiz` lists them, `make quiz-03` asks the questions of one.
+"""Quizzes: questions with numbers, graded by tolerance. `make quiz` lists them, `make quiz-03` asks those of one.
 
     python3 common/course/quiz.py quiz[-NN] [ANSWERS]
 
 With ANSWERS, separated by blanks, nothing is asked. A quiz is a page, notes/quizzes/NN-NAME.md. Its questions are
 headings of the second level. Below each stand its text, then comments, then the explanation in <details>:
 
-    <!-- answer: EXPRESSION -->        a number, in the expressions of tests/figures.py; or the letter of a choice "- b: ..."
+    <!-- answer: EXPRESSION -->        a number, as tests/figures.py has expressions; or a choice's letter, "- b: ..."
     <!-- within: 5 % -->               how far from it an answer may be; 1 % if nothing is said
     <!-- not EXPRESSION: SENTENCE -->  what to say to somebody who answers that
 
@@ -45,14 +45,18 @@ class Question:
         marks = COMMENT.findall(rest)
         body, _, explanation = rest.partition("<details>")
         self.text = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL).strip()
-        self.explanation = re.sub(r"<summary>.*?</summary>|</details>|<!--.*?-->\n?", "", explanation, flags=re.DOTALL).strip()
+        folded = r"<summary>.*?</summary>|</details>|<!--.*?-->\n?"
+        self.explanation = re.sub(folded, "", explanation, flags=re.DOTALL).strip()
         self.choices = re.findall(r"^- ([a-z]):", self.text, re.MULTILINE)
         self.answer = self.value(next(value for kind, _, value in marks if kind == "answer"))
         self.within = next((float(value.rstrip(" %")) / 100 for kind, _, value in marks if kind == "within"), 0.01)
-        self.others = [(self.value(given), " ".join(sentence.split())) for kind, given, sentence in marks if kind == "not"]
+        self.others = [(self.value(given), " ".join(sentence.split()))
+                       for kind, given, sentence in marks if kind == "not"]
 
     def value(self, expression):
-        return expression if expression in self.choices else float(eval(expression, dict(figures.EXPRESSIONS)))  # pylint: disable=eval-used
+        if expression in self.choices:
+            return expression
+        return float(eval(expression, dict(figures.EXPRESSIONS)))  # pylint: disable=eval-used
 
     def is_right(self, given):
         return self.is_near(given, self.answer)
@@ -66,7 +70,8 @@ class Question:
         """What an answer says; ValueError if it is neither a number nor a choice."""
         given = typed.strip().lower().rstrip(":") if self.choices else number(typed)
         if given is None or (self.choices and given not in self.choices):
-            raise ValueError(f"one of {', '.join(self.choices)} is an answer" if self.choices else "the answer is a number")
+            raise ValueError(f"one of {', '.join(self.choices)} is an answer" if self.choices else
+                             "the answer is a number")
         return given
 
     def remark(self, given):
@@ -135,7 +140,7 @@ def run(quiz, answers):
     return 0
 
 
-def main(word, answers):
+def main(word="quiz", answers=""):
     quizzes = {os.path.basename(path)[:2]: path for path in sorted(glob.glob(PAGES))}
     if word == "quiz":
         for key, path in quizzes.items():
@@ -148,4 +153,4 @@ def main(word, answers):
 
 
 if __name__ == "__main__":
-    run_command("quiz", lambda: main(sys.argv[1] if len(sys.argv) > 1 else "quiz", sys.argv[2] if len(sys.argv) > 2 else ""))
+    run_command("quiz", lambda: main(*sys.argv[1:3]))

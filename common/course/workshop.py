@@ -57,7 +57,8 @@ class Workshop:
         self.changed = []  # files that may differ from the repository's
         self.ptx = None  # run by the stage's own program, when only its kernels have been built
         self.runs = []  # the options of all its runs, then
-        self.texts, self.names, self.compiled = {}, set(), set()  # then: files with kernels, all kernels, those in the PTX
+        # Then: files with kernels, all kernels, those in the PTX.
+        self.texts, self.names, self.compiled = {}, set(), set()
         self.typed = None  # the command that builds it again
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(os.path.join(self.folder, "build"))
@@ -135,8 +136,8 @@ class Workshop:
         self.texts = {path: text for path, text in texts.items() if self.names and KERNEL.search(text)}
 
     def _compile_for(self, runs):
-        """Makes the PTX of the kernels that these runs launch: most of the time goes into compiling them. The lines of the
-        others are emptied. The same commands as in common/build/toolchain.mk, without make."""
+        """Makes the PTX of the kernels that these runs launch: most of the time goes into compiling them. The lines of
+        the others are emptied. The same commands as in common/build/toolchain.mk, without make."""
         self.compiled = {name for name in self.names if launched(name, self.names, runs)}
         for path, text in self.texts.items():
             self.own(path)
@@ -152,9 +153,10 @@ class Workshop:
         return done.stdout, done.returncode == 0
 
     def build(self, allow="", runs=None, at_first=None):
-        """What the build says, and whether it can run now. `allow`: what ptxas may do (stage.mk). With the options of its
-        `runs` only the PTX of their kernels is made, if nothing else has changed: the stage's own program runs it on the
-        emulator alike. With at_first=1 it begins with the kernel of the first run; when another one is run, all follow."""
+        """What the build says, and whether it can run now. `allow`: what ptxas may do (stage.mk). With the options of
+        its `runs` only the PTX of their kernels is made, if nothing else has changed: the stage's own program runs it
+        on the emulator alike. With at_first=1 it begins with the kernel of the first run; when another one is run, all
+        follow."""
         if runs and not self._concerns_the_host():
             self.runs = runs
             self.ptx = os.path.join(self.folder, "build", "kernels", f"{self.stage}.ptx")

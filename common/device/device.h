@@ -88,6 +88,8 @@ Device *device_attach(DeviceError *error);
 bool device_is_current(const Device *device);
 // The CUDA stream (a CUstream; NULL is the default stream) that launches and fills go to from now on.
 void device_use_stream(Device *device, void *stream);
+// Sets *capturing to whether the stream records what is queued on it, for a CUDA graph. It cannot allocate then.
+bool device_is_capturing(Device *device, bool *capturing);
 // Sets *id to a number that no other stream ever has.
 bool device_stream_id(Device *device, uint64_t *id);
 

@@ -17,7 +17,7 @@
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                                           \
   X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)               \
   X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemGetInfo) \
-  X(cuCtxGetCurrent) X(cuCtxGetId) X(cuCtxGetDevice) X(cuStreamGetId)                                             \
+  X(cuCtxGetCurrent) X(cuCtxGetId) X(cuCtxGetDevice) X(cuStreamGetId) X(cuStreamIsCapturing)                      \
   X(cuMemAlloc) X(cuMemFree) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemsetD8Async)                                   \
   X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernelEx)          \
   X(cuTensorMapEncodeTiled)                                                                                       \
@@ -444,6 +444,13 @@ bool device_is_current(const Device *device) {
 }
 
 void device_use_stream(Device *device, void *stream) { ((Gpu *)device->state)->stream = stream; }
+
+bool device_is_capturing(Device *device, bool *capturing) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  bool known = CALL(device, cuStreamIsCapturing, ((Gpu *)device->state)->stream, &status);
+  *capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return known;
+}
 
 bool device_stream_id(Device *device, uint64_t *id) {
   unsigned long long number = 0;

@@ -414,6 +414,8 @@ typedef enum CounterKind {
   COUNTER_INST_BARRIER,
   // COUNTER_INST_SYNCHRONISATION without the polls of mbarriers that failed: it does not depend on that order either.
   COUNTER_INST_SYNCHRONISATION_ONCE,
+  // COUNTER_INST_UNDER_LOAD without those polls.
+  COUNTER_INST_UNDER_LOAD_ONCE,
   // Those of COUNTER_INST_MUFU that must also take and give subnormal numbers: ex2, lg2, rcp, rsqrt and sqrt of fp32
   // without .ftz. ptxas makes at least four instructions of each.
   COUNTER_INST_MUFU_SCALED,

@@ -8,6 +8,7 @@
 enum { LARGEST_GROUP = 16 };  // query heads of a key head
 enum { SPARE_PAGES = 3 };     // which nobody uses
 enum { EMULATOR_BLOCKS = 2 };
+enum { LENGTHS_FIELD_SIZE = 200 };
 enum { EMULATOR_SPLITS = 4 };  // where the user gives none: stages choose for a GPU, by its many SMs
 
 typedef struct DecodeRun {
@@ -37,7 +38,7 @@ static double gigabytes_per_second(const DecodeRun *run, const Timing *timing) {
 // As many bytes of K, and of V, for kernels that only read.
 static uint64_t bytes_of_each(const DecodeRun *run) { return (uint64_t)(cache_bytes(run) / 2); }
 
-// Kernels that read K and V and compute nothing (stages/13-decode/read.h), for what the machine can do in the same run.
+// Kernels that read K and V and compute nothing (common/harness/read.h), for what the machine can do in the same run.
 // Which one is faster depends on the size.
 static bool launch_loads(Device *device, void *context) {
   const DecodeRun *run = context;
@@ -66,18 +67,27 @@ static bool launch_copies(Device *device, void *context) {
   return device_launch(device, &launch);
 }
 
+// What the user wrote of the sequences' lengths, as a field of CSV: with spaces for the commas.
+static const char *lengths_field(const Session *session, char text[LENGTHS_FIELD_SIZE]) {
+  const char *given = session->options.lengths ? session->options.lengths : "ragged";
+  snprintf(text, LENGTHS_FIELD_SIZE, "%s", session->stage->ragged ? given : "full");
+  for (char *comma = strchr(text, ','); comma; comma = strchr(comma, ',')) *comma = ' ';
+  return text;
+}
+
 // One row: the stage's time, and what reading alone takes in the same run.
 static int record_decode(const DecodeRun *run, const Timing *timing, const Timing *read) {
   const Session *session = run->session;
   const DecodeShape *shape = &run->decode.shape;
-  char row[300], error[ERROR_SIZE], input[INPUT_NAME_SIZE];
-  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%s,%.6f,%.6f,%.6f,%d,%.1f,%.6f,%.1f,%.1f", shape->batch, shape->heads,
-           shape->kv_heads, shape->keys, shape->head_dim, options_input_name(&session->options, input), timing->median,
-           timing->min, timing->max, timing->repeats, gigabytes_per_second(run, timing), read->median,
+  char row[600], error[ERROR_SIZE], input[INPUT_NAME_SIZE], lengths[LENGTHS_FIELD_SIZE];
+  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%d,%d,%s,%s,%.6f,%.6f,%.6f,%d,%.1f,%.6f,%.1f,%.1f", shape->batch,
+           shape->heads, shape->kv_heads, shape->keys, shape->head_dim, shape->queries, shape->page,
+           lengths_field(session, lengths), options_input_name(&session->options, input), timing->median, timing->min,
+           timing->max, timing->repeats, gigabytes_per_second(run, timing), read->median,
            gigabytes_per_second(run, read), 100 * read->median / timing->median);
   if (csv_append_rows(session->options.csv, session->stage, device_info(session->device),
-                      "batch,heads,kv_heads,keys,head_dim,input,median_ms,min_ms,max_ms,repeats,gb_per_s,"
-                      "read_median_ms,read_gb_per_s,percent_of_read",
+                      "batch,heads,kv_heads,keys,head_dim,queries,page,lengths,input,median_ms,min_ms,max_ms,repeats,"
+                      "gb_per_s,read_median_ms,read_gb_per_s,percent_of_read",
                       (const char *const[]){row}, 1, error))
     return EXIT_RIGHT;
   return session_fail(session, EXIT_USAGE, "%s", error);

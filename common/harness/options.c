@@ -167,6 +167,8 @@ static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index == OPTION_SPLITS && !stage->splits)
     return stage->ragged ? "shares all keys out" : "has one block for each head's keys";
   if (of_ragged && !stage->ragged) return "has sequences of one length";
+  if (index == OPTION_BLOCKS && stage->splits) return "shares out the keys of each head";
+  if (index == OPTION_HEAD_DIM && stage->head_dim) return "has one head dimension";
   if (index == OPTION_QUERIES && !stage->queries) return "has one query a sequence";
   if (stage->decode && (index == OPTION_SEQLEN || index == OPTION_CAUSAL))
     return stage->queries ? "decodes" : "has one query a sequence";
@@ -179,7 +181,7 @@ static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_M && index <= OPTION_SIZE && !stage->gemm) return "is not a matrix product";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs == INPUTS_F16) return "has no e4m3 inputs";
   if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
-  if (index == OPTION_LSE && !stage->lse) return "does not store the log-sum-exp";
+  if (index == OPTION_LSE && (!stage->lse || stage->decode)) return "does not store the log-sum-exp";
   return NULL;
 }
 
@@ -406,7 +408,9 @@ DecodeShape options_decode_shape(const Options *options, const Stage *stage) {
       .heads = (int)options->heads,
       .kv_heads = (int)options->kv_heads,
       .keys = (int)options->keys,
-      .head_dim = options->head_dim ? 128 : 64,
+      .head_dim = stage->head_dim     ? stage->head_dim
+                  : options->head_dim ? 128
+                                      : 64,
   };
 }
 

@@ -102,11 +102,13 @@ typedef struct Decode {
   float scale;              // of the scores; 1 / sqrt(head_dim), if nobody wants another
   DeviceTensor q, k, v, o;  // Q and O have `queries` rows a head
   // Stages with `ragged`. lengths: int32, [batch], the keys of each sequence, 0 to shape.keys; 0: all have shape.keys.
-  // block_table: int32, [batch][shape.keys / shape.page, rounded up]: key j of a sequence is row j % page of page
-  // block_table[j / page]. K and V are [pages][kv_heads][page][head_dim] then, with strides from page to page in the
-  // place of those from batch to batch. 0: the cache is not in pages. Where a query sees no key, its O is 0.
+  // block_table: int32, [batch][table_row]: key j of a sequence is row j % page of page block_table[j / page]. K and V
+  // are [pages][kv_heads][page][head_dim] then, with strides from page to page in the place of those from batch to
+  // batch. 0: the cache is not in pages. table_row 0: shape.keys / page, rounded up.
+  // Where a query sees no key, its O is 0.
   DeviceAddress lengths, block_table;
-  int pages;
+  int table_row, pages;
+  DeviceAddress lse;  // as Attention's, [batch][heads][queries]; 0, or where a stage with `lse` writes it
   // An e4m3 cache: arrays of floats. Element (b * kv_heads + h) * scale_stride is the scale of K (V) in key head h of
   // sequence b. scale_stride is 0 (one scale for the tensor) or 1.
   DeviceAddress k_scale, v_scale;
@@ -149,9 +151,10 @@ typedef struct Stage {
   // timed, computes o and lse.
   bool backward;
   AttentionLaunch *forward;
-  // A stage of the forward pass: launch also writes lse, when its address is not 0.
+  // A stage of the forward pass or of decode: it also writes lse, when its address is not 0.
   bool lse;
-  // Whether launch obeys strides, of heads and rows. From one batch to the next there must be `heads` heads.
+  // Whether launch obeys strides, of heads and rows. From one batch to the next there must be `heads` heads. A stage of
+  // decode always obeys those of K and V; this says whether it obeys those of Q and O.
   bool strided;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);
@@ -172,11 +175,11 @@ typedef struct Stage {
   // A stage of the decode ladder has this in the place of launch, and the bytes of device memory that it needs besides
   // the tensors; a NULL function: none. `splits`: whether it shares the keys of a head out among several blocks.
   // `ragged`: whether lengths may differ and the cache may be in pages; any number of blocks share all keys. `queries`:
-  // how many a sequence may have; 0: one.
+  // how many a sequence may have; 0: one. `head_dim`: the only one that it does; 0: 64 and 128.
   DecodeLaunch *decode;
   size_t (*decode_workspace)(const DecodeShape *shape, int splits, int sm_count);
   bool splits, ragged;
-  int queries;
+  int queries, head_dim;
 
   // A stage that is none of these does everything itself, with the parts of harness.h: it checks, reports,
   // and returns the exit code. Then launch is NULL, unless run prepares something and goes on with attention_run.

@@ -10,3 +10,6 @@ HlStatus call_fail(HlStatus status, const char *format, ...) __attribute__((form
 // Checks all but the stage's number, and with HL_CHECK all but the pointers. *to is the call in the stages' own types:
 // its strides are written out, and workspace, counter and module are missing.
 HlStatus call_check(const Stage *stage, const HlCall *call, bool backward, Attention *to);
+
+// The same for a call of decode. The stage is one of the library's.
+HlStatus decode_call_check(const Stage *stage, const HlDecode *call, Decode *to);

@@ -8,8 +8,9 @@
 //
 // O = softmax(scale * Q K^T) V for each head of each batch; causal: query i sees keys 0 to i. All tensors are in the
 // memory of a GPU of compute capability 9.0. O is fp16, and so are Q, K and V unless the call says e4m3. A call that
-// also asks for the log-sum-exp gets what hl_attention_backward needs for the gradients. Any thread may call; the
-// library runs one call at a time.
+// also asks for the log-sum-exp gets what hl_attention_backward needs for the gradients. hl_attention_decode answers
+// the last queries of sequences whose keys and values lie in a cache. Any thread may call; the library runs one call at
+// a time.
 #pragma once
 
 #include <stdint.h>
@@ -35,11 +36,12 @@ HL_API const char *hl_error(void);
 
 // ---- the stages ----
 
-// The type of Q, K and V.
+// The type of Q, K and V; of a stage for decode, the type of K and V.
 typedef enum HlType {
   HL_F16 = 0,
   HL_E4M3 = 1,         // FP8, one byte an element
   HL_E4M3_SCORES = 2,  // Q and K are HL_E4M3, V is HL_F16
+  HL_BF16 = 3,         // decode alone
 } HlType;
 
 typedef struct HlStage {
@@ -47,9 +49,13 @@ typedef struct HlStage {
   const char *name;    // "03-cp-async"
   const char *title;   // its idea, half a line
   HlType type;
-  int32_t backward;  // 0: a stage for hl_attention; 1: for hl_attention_backward
+  int32_t backward;  // 0: a stage for hl_attention or, with decode, hl_attention_decode; 1: for hl_attention_backward
   int32_t lse;       // 1: it can write the log-sum-exp, too
-  int32_t strided;   // 1: heads and rows may lie anywhere; 0: tensors must be contiguous
+  int32_t strided;   // 1: heads and rows may lie anywhere; 0: tensors, of a decode stage Q and O, must be contiguous
+  int32_t decode;    // 1: a stage for hl_attention_decode
+  // Of a stage for decode. ragged: lengths may differ, and the cache may lie in pages. queries: of a sequence, at most.
+  int32_t ragged, queries;
+  int32_t head_dim;  // the only one that it does; 0: both
 } HlStage;
 
 // The stages of this library are those with index 0 to hl_stage_count() - 1, in alphabetical order: "02", "02b", "03".
@@ -113,10 +119,11 @@ typedef struct HlCall {
 // Calls in different streams, of one stage or of several, may run at the same time. The library keeps a workspace for
 // each stream, and keeps it for later calls: up to 8 GiB for the scores of stages 00 and 01, a counter for 09 and 10,
 // two floats a query for 12, and head_dim + 2 floats and a few counters from 12b on, with seqlen rounded up to a
-// multiple of 128. A CUDA graph uses the workspace that its stream had when it was captured. So it must not run at the
-// same time as that stream's other work, or as another graph captured there.
+// multiple of 128. A CUDA graph uses the workspace that its stream had when it was captured, which stays until
+// hl_release. So it must not run at the same time as that stream's other work, or as another graph captured there.
 //
-// The first call of a stage in a context loads its kernels.
+// The first call of a stage in a context loads its kernels. It cannot do so, or allocate a workspace, while its stream
+// is captured: then it fails with HL_INVALID. Make the same call once before the capture.
 HL_API HlStatus hl_attention(const HlCall *call);
 
 // The backward pass: reads q, k, v, o, lse and d_o, and writes d_q, d_k and d_v, the gradients of a loss with respect
@@ -125,8 +132,74 @@ HL_API HlStatus hl_attention(const HlCall *call);
 // hl_attention.
 HL_API HlStatus hl_attention_backward(const HlCall *call);
 
-// Frees the library's kernels and workspaces in the current context; none of its kernels may be running. Later calls
-// load and allocate again. A context that is destroyed frees all of it, and needs no call.
+// ---- decode ----
+
+// Each sequence of a batch has a cache, the keys and values of all its tokens, and one or a few queries. The last query
+// is that of the last key; query t of n sees all keys but the last n - 1 - t. heads / kv_heads query heads share the
+// keys and values of one key head (grouped-query attention): query head h reads key head h / (heads / kv_heads). A
+// query that sees no key has O = 0.
+//
+//   const HlDecode call = {.batch = 8, .heads = 32, .kv_heads = 8, .head_dim = 128, .keys = 4096, .type = HL_BF16,
+//                          .lengths = lengths, .page = 16, .pages = 2048, .block_table = table,
+//                          .q.data = query, .k.data = key_pool, .v.data = value_pool, .o.data = output};
+//   if (hl_attention_decode(&call)) fprintf(stderr, "%s\n", hl_error());
+//
+// What is left out, and so 0, has a meaning here, too, except the sizes and the type: the fastest stage, one query, all
+// sequences of one length, a cache without pages.
+typedef struct HlDecode {
+  const char *stage;        // its number, "13d"; NULL: the fastest that does what the call asks for
+  int32_t batch;            // sequences, 1 to 65535
+  int32_t heads, kv_heads;  // of Q and O; of K and V. heads is 1 to 16 times kv_heads, which is 1 to 65535
+  int32_t keys;             // of a sequence, or with `lengths` at most, 1 to 1048576
+  int32_t head_dim;         // 64 or 128
+  int32_t queries;          // of each sequence, 1 to 8; 0: 1
+  HlType type;              // of K and V: HL_BF16 or HL_E4M3. Q and O are bf16
+  float scale;              // of the scores, positive; 0: 1 / sqrt(head_dim)
+  uint32_t flags;           // HL_CHECK. With HL_DETERMINISTIC nothing changes: the same call gives the same bits anyhow
+  // [batch][heads][queries][head_dim]
+  HlTensor q, o;
+  // Without pages [batch][kv_heads][keys][head_dim]: room for `keys` keys of every sequence. In pages
+  // [pages][kv_heads][page][head_dim], with the stride from page to page in the place of that from batch to batch.
+  HlTensor k, v;
+  // The keys of each sequence, [batch], in device memory. A number below 0 counts as 0, one above `keys` as `keys`.
+  // What lies in the cache behind them is not looked at. NULL: each sequence has `keys`.
+  const int32_t *lengths;
+  // A cache in pages: key j of sequence b is row j % page of page block_table[b * table_row + j / page], from 0 to
+  // pages - 1. Entries for keys that a sequence does not have are not looked at. In device memory.
+  int32_t page;       // keys of a page, a power of two and at least 16; 0: no pages
+  int32_t pages;      // in the memory of K, and of V, 1 to 16777216
+  int32_t table_row;  // entries from one sequence to the next; 0: keys / page, rounded up
+  const int32_t *block_table;
+  // Of each query, as in HlCall, [batch][heads][queries]; -infinity where a query sees no key. It serves to combine O
+  // with that over other keys. NULL: it is not written. Stage 13f alone writes it.
+  float *lse;
+  // Of an e4m3 cache; per_head: batch * kv_heads scales, those of a sequence one after another, also where its keys lie
+  // in pages. Both per_head must be the same.
+  HlScale k_scale, v_scale;
+  void *stream;         // a CUstream or cudaStream_t; NULL: the default stream
+  int64_t reserved[8];  // for later versions: 0
+} HlDecode;
+
+// Reads q, k and v, and writes o. All that is said of hl_attention's stream, workspace and kernels holds here. The
+// workspace: none with stages 13 and 13c; head_dim + 1 floats for each query and part of its keys with 13b; up to 34
+// MiB with 13d, 13e and 13f.
+//
+// The fastest stage is 13e with an e4m3 cache, 13f with several queries or lse, 13d with lengths, pages or strides of Q
+// or O. Without these it is 13c for 4 to 127 key heads, batch * kv_heads, whose K and V together have up to 96 MiB. For
+// all else it is 13b.
+//
+// In a CUDA graph. A call that is captured queues kernels, and does nothing else, once the same call has run on the
+// same stream: before the capture, make it once. Otherwise the call fails with HL_INVALID, and the capture goes on
+// without it. So does every call that needs a workspace on a thread's own default stream. Each replay reads lengths,
+// block_table, scales, Q, K and V anew. So between replays the caller may append to the cache and let the lengths grow,
+// up to the call's `keys`, and give sequences other pages. Addresses, sizes and strides are those of the captured call.
+// How many blocks a launch has depends on `keys`: a graph that is captured with the most that a sequence will ever have
+// is right for all lengths.
+HL_API HlStatus hl_attention_decode(const HlDecode *call);
+
+// Frees the library's kernels and workspaces in the current context; none of its kernels may be running, and no graph
+// that has captured some may run again. Later calls load and allocate again. A context that is destroyed frees all of
+// it, and needs no call.
 HL_API HlStatus hl_release(void);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 // libhopper_ladder.so: finds the stage of a call and the device of the caller's context, and calls the stage's launch.
 //
-// The Makefile compiles each attention stage's stage.c and embed.S a second time, with `stage` and its cubin renamed to
-// stage_NN, stage_NN_cubin; it defines their list, STAGES(X), as X(00) X(01) X(02) X(02b) ...
+// The Makefile compiles stage.c and embed.S of each stage of attention and decode a second time, with `stage` and its
+// cubin renamed to stage_NN, stage_NN_cubin; it defines their list, STAGES(X), as X(00) X(01) X(02) X(02b) ...
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,8 +32,21 @@ static HlStage descriptions[STAGE_COUNT];
 static void describe_stages(void) {
   for (int i = 0; i < STAGE_COUNT; i++) {
     const Stage *stage = entries[i].stage;
-    descriptions[i] = (HlStage){entries[i].number, stage->name, stage->title,  (HlType)stage->inputs,
-                                stage->backward,   stage->lse,  stage->strided};
+    descriptions[i] = (HlStage){
+        .number = entries[i].number,
+        .name = stage->name,
+        .title = stage->title,
+        .type = stage->decode && stage->inputs == INPUTS_F16 ? HL_BF16 : (HlType)stage->inputs,
+        .backward = stage->backward,
+        .lse = stage->lse,
+        .strided = stage->strided,
+        .decode = stage->decode != NULL,
+        .ragged = stage->ragged,
+        .head_dim = stage->head_dim,
+        .queries = !stage->decode   ? 0
+                   : stage->queries ? stage->queries
+                                    : 1,
+    };
   }
 }
 
@@ -66,7 +79,8 @@ static void list_stages(char *text, size_t size) {
 }
 
 static bool does(const Stage *stage, const HlCall *call, bool backward) {
-  return stage->backward == backward && (int)stage->inputs == (int)call->type && (backward || !call->lse || stage->lse);
+  return stage->launch && stage->backward == backward && (int)stage->inputs == (int)call->type &&
+         (backward || !call->lse || stage->lse);
 }
 
 static HlStatus find_newest(const HlCall *call, bool backward, int *index) {
@@ -76,14 +90,50 @@ static HlStatus find_newest(const HlCall *call, bool backward, int *index) {
                    backward ? "backward" : "forward", (int)call->type, !backward && call->lse ? ", with lse" : "");
 }
 
+static HlStatus find_number(const char *number, int *index) {
+  for (*index = 0; *index < STAGE_COUNT; ++*index)
+    if (!strcmp(entries[*index].number, number)) return HL_OK;
+  char list[300];
+  list_stages(list, sizeof list);
+  return call_fail(HL_INVALID, "stage %s: this library has no such stage; it has %s", number, list);
+}
+
 static HlStatus find_stage(const HlCall *call, bool backward, int *index) {
   if (!call) return call_fail(HL_INVALID, "call: a null pointer");
-  if (!call->stage) return find_newest(call, backward, index);
-  for (*index = 0; *index < STAGE_COUNT; ++*index)
-    if (!strcmp(entries[*index].number, call->stage)) return HL_OK;
-  char list[200];
-  list_stages(list, sizeof list);
-  return call_fail(HL_INVALID, "stage %s: this library has no such stage; it has %s", call->stage, list);
+  return call->stage ? find_number(call->stage, index) : find_newest(call, backward, index);
+}
+
+// Whether the tensor, Q or O, is contiguous.
+static bool is_contiguous(const DecodeShape *shape, DeviceTensor tensor) {
+  const DeviceTensor whole = {.address = tensor.address};
+  const DeviceTensor plain = decode_tensor_with_strides(shape->heads, shape->queries, shape->head_dim, whole);
+  return tensor.batch == plain.batch && tensor.head == plain.head && tensor.row == plain.row;
+}
+
+// Stages 13b and 13c do less than 13d, and do it in less time. One launch is better for a small cache, free blocks are
+// for a large one: between 67 and 134 MB on an H100 (plots/data/decode). A cluster has at most 16 blocks, so with few
+// key heads 13c leaves most SMs idle. With as many key heads as SMs nothing is split, and 13b is also one launch.
+static const char *fastest_of_13(const Decode *decode) {
+  const int64_t small_cache = 96 << 20;  // bytes
+  const int64_t few_heads = 4, many_heads = 128;
+  const DecodeShape *shape = &decode->shape;
+  if (decode->lengths || shape->page || !is_contiguous(shape, decode->q) || !is_contiguous(shape, decode->o))
+    return "13d";
+  int64_t key_heads = (int64_t)shape->batch * shape->kv_heads;
+  bool is_small = key_heads * shape->keys * shape->head_dim * 4 <= small_cache;
+  return is_small && key_heads >= few_heads && key_heads < many_heads ? "13c" : "13b";
+}
+
+// Finds the stage of a call, and checks the call.
+static HlStatus find_decode(const HlDecode *call, int *index, Decode *decode) {
+  if (!call) return call_fail(HL_INVALID, "call: a null pointer");
+  const char *most = call->type == HL_E4M3            ? "13e"
+                     : call->queries > 1 || call->lse ? "13f"
+                                                      : "13d";  // what does all there is to do
+  HlStatus status = find_number(call->stage ? call->stage : most, index);
+  if (!status) status = decode_call_check(entries[*index].stage, call, decode);
+  if (status || call->stage || strcmp(most, "13d")) return status;
+  return find_number(fastest_of_13(decode), index);
 }
 
 // ---- what the library has in each context ----
@@ -92,16 +142,26 @@ static HlStatus find_stage(const HlCall *call, bool backward, int *index) {
 // and a counter, which each launch finds at 0 and leaves at 0.
 typedef struct Stream {
   uint64_t id;
+  void *handle;                      // which a later stream may have, too; NULL: that of several streams
   DeviceAddress workspace, counter;  // 0: none was needed yet
   size_t workspace_size;
   bool counter_begun;  // it was set to 0
+  bool captured;       // a CUDA graph has the workspace's address
   struct Stream *next;
 } Stream;
+
+// A workspace that became too small, and that a CUDA graph may still use.
+typedef struct Kept {
+  DeviceAddress workspace;
+  struct Kept *next;
+} Kept;
 
 typedef struct Context {
   Device *device;
   DeviceModule *modules[STAGE_COUNT];  // NULL until a stage is first called
   Stream *streams;
+  Kept *kept;
+  bool capturing;  // the stream of the call at hand is captured
   struct Context *next;
 } Context;
 
@@ -155,41 +215,72 @@ static DeviceModule *load_entry(Device *device, const Entry *entry) {
   return device_load(device, &image);
 }
 
+// A stream that is captured for a CUDA graph can queue kernels, and nothing else is allowed in the meantime.
+static bool expect_no_capture(Context *context, const char *what) {
+  return !context->capturing || device_fail(context->device, DEVICE_INVALID,
+                                            "the stream is captured, and this call has to %s first; make the same call "
+                                            "on it once before the capture",
+                                            what);
+}
+
 static bool load_stage(Context *context, int index) {
   DeviceModule **module = &context->modules[index];
-  if (!*module) *module = load_entry(context->device, &entries[index]);
+  if (!*module && expect_no_capture(context, "load its kernels"))
+    *module = load_entry(context->device, &entries[index]);
   return *module != NULL;
 }
 
-// Finds or makes the entry of the current stream; NULL on failure.
-static Stream *find_stream(Context *context) {
-  uint64_t id;
-  if (!device_stream_id(context->device, &id)) return NULL;
-  Stream *stream = context->streams;
-  while (stream && stream->id != id) stream = stream->next;
-  if (stream) return stream;
-  stream = calloc(1, sizeof *stream);
+static Stream *new_stream(Context *context, uint64_t id, void *handle) {
+  Stream *stream = calloc(1, sizeof *stream);
   if (!stream) {
     device_fail(context->device, DEVICE_OUT_OF_MEMORY, "out of host memory");
     return NULL;
   }
-  *stream = (Stream){.id = id, .next = context->streams};
+  // Each thread has a default stream of its own, and all have this handle.
+  bool is_of_each_thread = handle == (void *)0x2;  // CU_STREAM_PER_THREAD
+  *stream = (Stream){.id = id, .handle = is_of_each_thread ? NULL : handle, .next = context->streams};
   return context->streams = stream;
 }
 
-// Makes the workspace larger if it has less than size bytes. The driver frees the old one only after the work that was
-// queued before.
-static bool reserve_workspace(Device *device, Stream *stream, size_t size) {
-  if (stream->workspace_size >= size) return true;
-  device_free(device, stream->workspace);
-  stream->workspace = device_alloc(device, size);
-  stream->workspace_size = stream->workspace ? size : 0;
-  return stream->workspace != 0;
+// Finds or makes the entry of the current stream; NULL on failure. CUDA does not tell the id of a stream that is
+// captured. Then it is the last one that had this handle.
+static Stream *find_stream(Context *context, void *handle) {
+  uint64_t id = 0;
+  Stream *stream = context->streams;
+  if (!context->capturing && !device_stream_id(context->device, &id)) return NULL;
+  while (stream && (context->capturing ? stream->handle != handle : stream->id != id)) stream = stream->next;
+  if (stream || !expect_no_capture(context, "allocate a workspace")) return stream;
+  return new_stream(context, id, handle);
+}
+
+// Gives up the workspace. The driver frees it only after the work that was queued before, but does not know what graphs
+// use.
+static bool drop_workspace(Context *context, Stream *stream) {
+  if (!stream->captured) return device_free(context->device, stream->workspace);
+  Kept *kept = malloc(sizeof *kept);
+  if (!kept) return device_fail(context->device, DEVICE_OUT_OF_MEMORY, "out of host memory");
+  *kept = (Kept){stream->workspace, context->kept};
+  context->kept = kept;
+  stream->captured = false;
+  return true;
+}
+
+// Makes the workspace larger if it has less than size bytes.
+static bool reserve_workspace(Context *context, Stream *stream, size_t size) {
+  if (stream->workspace_size < size) {
+    if (!expect_no_capture(context, "allocate a workspace") || !drop_workspace(context, stream)) return false;
+    stream->workspace = device_alloc(context->device, size);
+    stream->workspace_size = stream->workspace ? size : 0;
+  }
+  stream->captured |= context->capturing;
+  return stream->workspace_size >= size;
 }
 
 // Allocates the counter if there is none yet, and queues a fill with 0 before the next launch.
-static bool reserve_counter(Device *device, Stream *stream) {
-  if (!stream->counter) stream->counter = device_alloc(device, sizeof(uint32_t));
+static bool reserve_counter(Context *context, Stream *stream) {
+  Device *device = context->device;
+  if (!stream->counter && expect_no_capture(context, "allocate a counter"))
+    stream->counter = device_alloc(device, sizeof(uint32_t));
   if (!stream->counter_begun) stream->counter_begun = device_fill(device, stream->counter, 0, sizeof(uint32_t));
   return stream->counter_begun;
 }
@@ -223,17 +314,25 @@ static void split_batches(Attention *attention, int *launches) {
   attention->shape.batch /= *launches;
 }
 
-static bool launch(Context *context, int index, Attention *attention) {
-  const Stage *stage = entries[index].stage;
+// A call that has been checked: of attention, or else of decode.
+typedef struct Call {
+  int stage;  // its index
+  Attention attention;
+  Decode decode;
+  void *stream;
+} Call;
+
+static bool queue_attention(Context *context, Call *call) {
+  const Stage *stage = entries[call->stage].stage;
+  Attention *attention = &call->attention;
   int launches;
   split_batches(attention, &launches);
   size_t size = stage->workspace ? stage->workspace(&attention->shape) : 0;
-  if (!load_stage(context, index)) return false;
-  attention->module = context->modules[index];
+  attention->module = context->modules[call->stage];
   if (size || stage->counter) {
-    Stream *stream = find_stream(context);
-    if (!stream || !reserve_workspace(context->device, stream, size)) return false;
-    if (stage->counter && !reserve_counter(context->device, stream)) return false;
+    Stream *stream = find_stream(context, call->stream);
+    if (!stream || !reserve_workspace(context, stream, size)) return false;
+    if (stage->counter && !reserve_counter(context, stream)) return false;
     attention->workspace = stream->workspace;
     attention->counter = stream->counter;
   }
@@ -244,32 +343,61 @@ static bool launch(Context *context, int index, Attention *attention) {
   return true;
 }
 
-static HlStatus launch_locked(int index, Attention *attention, void *stream) {
+static bool queue_decode(Context *context, Call *call) {
+  const Stage *stage = entries[call->stage].stage;
+  Decode *decode = &call->decode;
+  int sm_count = device_info(context->device)->sm_count;
+  size_t size = stage->decode_workspace ? stage->decode_workspace(&decode->shape, 0, sm_count) : 0;
+  decode->module = context->modules[call->stage];
+  if (size) {
+    Stream *stream = find_stream(context, call->stream);
+    if (!stream || !reserve_workspace(context, stream, size)) return false;
+    decode->workspace = stream->workspace;
+  }
+  return stage->decode(context->device, decode);
+}
+
+static HlStatus launch_locked(Call *call) {
   HlStatus status;
   Context *context = open_context(&status);
   if (!context) return status;
-  device_use_stream(context->device, stream);
-  if (launch(context, index, attention)) return HL_OK;
+  device_use_stream(context->device, call->stream);
+  bool is_decode = entries[call->stage].stage->decode;
+  if (device_is_capturing(context->device, &context->capturing) && load_stage(context, call->stage) &&
+      (is_decode ? queue_decode : queue_attention)(context, call))
+    return HL_OK;
   status = fail_device(device_error(context->device));
   device_clear_error(context->device);
   return status;
 }
 
-static HlStatus run(const HlCall *call, bool backward) {
-  int index = 0;
-  Attention attention;
-  HlStatus status = find_stage(call, backward, &index);
-  if (!status) status = call_check(entries[index].stage, call, backward, &attention);
-  if (status || call->flags & HL_CHECK) return status;
+static HlStatus launch(Call *call) {
   pthread_mutex_lock(&lock);
-  status = launch_locked(index, &attention, call->stream);
+  HlStatus status = launch_locked(call);
   pthread_mutex_unlock(&lock);
   return status;
+}
+
+static HlStatus run(const HlCall *call, bool backward) {
+  Call checked = {.stage = 0};
+  HlStatus status = find_stage(call, backward, &checked.stage);
+  if (!status) status = call_check(entries[checked.stage].stage, call, backward, &checked.attention);
+  if (status || call->flags & HL_CHECK) return status;
+  checked.stream = call->stream;
+  return launch(&checked);
 }
 
 HlStatus hl_attention(const HlCall *call) { return run(call, false); }
 
 HlStatus hl_attention_backward(const HlCall *call) { return run(call, true); }
+
+HlStatus hl_attention_decode(const HlDecode *call) {
+  Call checked = {.stage = 0};
+  HlStatus status = find_decode(call, &checked.stage, &checked.decode);
+  if (status || call->flags & HL_CHECK) return status;
+  checked.stream = call->stream;
+  return launch(&checked);
+}
 
 static void free_context(Context *context) {
   for (Stream *stream = context->streams, *next; stream; stream = next) {
@@ -277,6 +405,11 @@ static void free_context(Context *context) {
     device_free(context->device, stream->workspace);
     device_free(context->device, stream->counter);
     free(stream);
+  }
+  for (Kept *kept = context->kept, *next; kept; kept = next) {
+    next = kept->next;
+    device_free(context->device, kept->workspace);
+    free(kept);
   }
   device_close(context->device);
   free(context);

@@ -20,5 +20,5 @@ awk -v release="$release" -v missing="$missing" -v soname="$soname" -v map="$out
   { for (i = 1; i <= NF; i++) {
       print "  " $i ";" >map
       if (!($i in defined)) printf "int %s(void);\nint %s(void) { return %s(\"%s\"); }\n", $i, $i, missing, $i } }
-  END { if (soname == "-") print "  core_*; nvrtcGetCUBIN*; nvJitLink*; hopper_run_*;" >map
+  END { if (soname == "-") print "  core_*; nvrtcGetCUBIN*; nvrtcCompileProgram; nvJitLink*; hopper_run_*; dlsym;" >map
     print "local: *; };" >map }' "$out.defined" "$names" >"$out.c"

@@ -141,7 +141,8 @@ static bool avoid_separators(char folder[PATH_MAX], const char *reports) {
 }
 
 // Preloads the stand-ins: the loader then never looks for NVIDIA's libraries of the same names, not even along an
-// RPATH. A library that the program opens later is found by the path.
+// RPATH. A library that the program opens later is found by the path; but a program that is not linked with the runtime
+// may be an interpreter, and PyTorch's libraries have RPATHs. So it gets all.
 static void preload_libraries(const char *folder, const ElfFacts *facts) {
   static const char *const libraries[] = {"libcudart", "libcublas", "libcublasLt"};
   char preload[8 * PATH_MAX];
@@ -149,10 +150,11 @@ static void preload_libraries(const char *folder, const ElfFacts *facts) {
   bool either = elf_needs(facts, "libcudart.so.");
   for (int i = 0; i < 3; i++)
     for (int release = 12; release <= 13; release++) {
-      char name[32];
+      char name[32], path[PATH_MAX + 32];
       snprintf(name, sizeof name, "%s.so.%d", libraries[i], release);
-      if (elf_needs(facts, name) || (i == 0 && !either))
-        used += snprintf(preload + used, sizeof preload - (size_t)used, " %s/%s", folder, name);
+      snprintf(path, sizeof path, "%s/%s", folder, name);
+      if (access(path, R_OK) == 0 && (elf_needs(facts, name) || !either))  // those of cuBLAS need its headers
+        used += snprintf(preload + used, sizeof preload - (size_t)used, " %s", path);
     }
   if (!prepend("LD_PRELOAD", preload, " ") || !prepend("LD_LIBRARY_PATH", folder, ":"))
     exit(fail_here("out of memory"));

@@ -37,15 +37,25 @@ bool prepend(const char *variable, const char *value, const char *separator) {
 static bool prepare_caches(const char *run) {
   static const struct {
     const char *variable, *name;
-  } caches[] = {{"TRITON_CACHE_DIR", "triton"}, {"TORCHINDUCTOR_CACHE_DIR", "inductor"}, {"NUMBA_CACHE_DIR", "numba"},
-                {"PYCUDA_CACHE_DIR", "pycuda"}, {"TILELANG_CACHE_DIR", "tilelang"},      {"CUPY_CACHE_DIR", "cupy"},
-                {"CACHEDB", "tinygrad.db"}};
+  } caches[] = {{"TRITON_CACHE_DIR", "triton"},     {"TORCHINDUCTOR_CACHE_DIR", "inductor"},
+                {"NUMBA_CACHE_DIR", "numba"},       {"PYCUDA_CACHE_DIR", "pycuda"},
+                {"TILELANG_CACHE_DIR", "tilelang"}, {"CUPY_CACHE_DIR", "cupy"},
+                {"CACHEDB", "tinygrad.db"},         {"CUTE_DSL_DUMP_DIR", "cute"}};
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%s/" CACHES, run);
   if (mkdir(folder, 0700)) return false;
-  for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) set_path(caches[i].variable, folder, caches[i].name);
+  for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
+    set_path(caches[i].variable, folder, caches[i].name);
+    // PyCUDA makes no folder that it is told of. tinygrad's is a file.
+    if (strcmp(caches[i].variable, "CACHEDB") && mkdir(getenv(caches[i].variable), 0700)) return false;
+  }
   // PyTorch cuts its tensors from large blocks. An access past a tensor would stay inside the block, and be missed.
   setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
+  // CuTe DSL has PTX for the program, with lines.
+  setenv("CUTE_DSL_ARCH", "sm_90a", 1);
+  setenv("CUTE_DSL_KEEP_PTX", "1", 1);
+  setenv("CUTE_DSL_LINEINFO", "1", 1);
+  setenv("LRU", "0", 1);  // tinygrad: memory that is freed is given back
   return true;
 }
 

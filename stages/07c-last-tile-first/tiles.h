@@ -1,4 +1,4 @@
-// How stage 07c cuts the problem into tiles, as stage 07b does. kernel.cu and stage.c both include this.
+// How stages 07c, 08 and 08b cut the problem into tiles, as stage 07b does. Their kernels and launches include this.
 #pragma once
 
 #include "harness/kernel.h"
@@ -17,7 +17,7 @@ enum { KEYS = 128 };  // of a tile
 #define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : 240)
 #define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : 24)
 
-// Bytes of a block's shared memory: struct Shared in kernel.cu.
+// Bytes of a block's shared memory: struct Shared in three_rings.h.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \
   (2 * (HEAD_DIM) * (ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) + 8 * (2 + 4 * SLOTS_OF(HEAD_DIM)))
 

@@ -9,7 +9,7 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-#include "tiles.h"
+#include "../07c-last-tile-first/tiles.h"
 
 #include "ptx/barrier.h"
 #include "ptx/math.h"

@@ -4,7 +4,7 @@
 
 #include "harness/stage.h"
 
-#include "tiles.h"
+#include "../07c-last-tile-first/tiles.h"
 
 static bool launch(Device *device, const Attention *a) {
   const Shape *shape = &a->shape;

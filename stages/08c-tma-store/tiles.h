@@ -18,7 +18,7 @@ enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
 #define CONSUMER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 160 : 240)
 #define PRODUCER_REGISTERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 32 : 24)
 
-// Bytes of a block's shared memory: struct Shared in producer.h.
+// Bytes of a block's shared memory: struct Shared in three_rings.h.
 #define SHARED_BYTES(HEAD_DIM)                                                                                         \
   (2 * (HEAD_DIM) * (ROWS_OF(HEAD_DIM) + 2 * SLOTS_OF(HEAD_DIM) * KEYS) + 8 * (2 + 4 * SLOTS_OF(HEAD_DIM)))
 

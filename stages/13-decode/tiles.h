@@ -6,7 +6,7 @@
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
 
-#include "read.h"  // each decode stage has these kernels
+#include "harness/read.h"  // each decode stage has these kernels
 typedef __nv_bfloat16 *Bf16Pointer;
 #else
 typedef DeviceAddress Bf16Pointer;

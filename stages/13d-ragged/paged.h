@@ -45,6 +45,13 @@ static inline int log2_of(int power) {
   return shift;
 }
 
+// Of the block table, as Decode says; 0: there is none.
+static inline int table_row_of(const Decode *decode) {
+  const DecodeShape *shape = &decode->shape;
+  if (!decode->block_table) return 0;
+  return decode->table_row ? decode->table_row : (shape->keys + shape->page - 1) / shape->page;
+}
+
 static inline Work paged_work(const Decode *decode, int tile_keys) {
   const DecodeShape *shape = &decode->shape;
   bool paged = decode->block_table != 0;
@@ -56,7 +63,7 @@ static inline Work paged_work(const Decode *decode, int tile_keys) {
       .queries = shape->queries,
       .lengths = decode->lengths,
       .block_table = decode->block_table,
-      .table_row = paged ? (shape->keys + shape->page - 1) / shape->page : 0,
+      .table_row = table_row_of(decode),
       .page_shift = paged ? log2_of(shape->page) : 0,
       .boxes = paged && shape->page < tile_keys ? tile_keys / shape->page : 1,
   };
@@ -71,12 +78,14 @@ static inline DecodeShape pool_of(const Decode *decode) {
 
 static inline bool launch_combine(Device *device, const Decode *decode, const Work *work, const Leftovers *leftovers) {
   const DecodeShape *shape = &decode->shape;
+  char name[32];
+  snprintf(name, sizeof name, "combine_%d%s", shape->head_dim, decode->lse ? "_lse" : "");
   DeviceLaunch combine = {
-      .kernel = device_kernel(device, decode->module, shape->head_dim == 64 ? "combine_64" : "combine_128"),
+      .kernel = device_kernel(device, decode->module, name),
       .grid = {(unsigned)rows_of_head(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
       .block = {THREADS},
       .early = true,
-      .arguments = ARGUMENTS(work, leftovers),
+      .arguments = decode->lse ? ARGUMENTS(work, leftovers, &decode->lse) : ARGUMENTS(work, leftovers),
   };
   return device_launch(device, &combine);
 }

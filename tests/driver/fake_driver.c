@@ -51,7 +51,13 @@ DRIVER(cuCtxGetCurrent, (CUcontext * context), *context = (CUcontext)(uintptr_t)
 DRIVER(cuCtxGetId, (CUcontext context, unsigned long long *id), *id = (uintptr_t)context)
 DRIVER(cuCtxGetDevice, (CUdevice * device), *device = 0)
 DRIVER(cuCtxSynchronize, (void), (void)0)
-DRIVER(cuStreamGetId, (CUstream stream, unsigned long long *id), *id = (uintptr_t)stream)
+DRIVER(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
+       *status = stream && stream == fake_driver.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                           : CU_STREAM_CAPTURE_STATUS_NONE)
+DRIVER(cuStreamGetId, (CUstream stream, unsigned long long *id), {
+  if (stream && stream == fake_driver.capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  *id = (uintptr_t)stream;
+})
 
 // ---- events: a handle is a number from 1 on ----
 

@@ -39,6 +39,7 @@ typedef struct FakeDriver {
   int parameter;               // of a kernel: which one's bytes are taken down
   size_t offset, size;         // which of its bytes; size 0: 8 of them
   double now;                  // milliseconds, on the GPU's clock
+  void *capturing;             // the stream that is captured; NULL: none
   // What was done.
   int loaded, unloaded;  // modules
   int allocated, freed;  // pieces of memory
@@ -46,7 +47,7 @@ typedef struct FakeDriver {
   int launches;          // the first of them are here
   FakeLaunch launch[FAKE_LAUNCHES];
   unsigned largest_grid[3];  // of all launches
-  int fills;  // the same
+  int fills;                 // the same
   FakeFill fill[FAKE_FILLS];
   int attributes, attribute;  // how often a kernel got one, and the last of them
   int attribute_value;

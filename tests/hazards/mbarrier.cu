@@ -108,6 +108,30 @@ extern "C" __global__ void wrong_parity(const float *in, float *out) {
   out[t] = tile[63 - t];  // ALSO(wrong_parity): uninitialised read, ALSO(wrong_parity): read before wait
 }
 
+// The parity of a bool that was extended with its sign, as Triton has it: -1 is taken for 1.
+// launch minus_one: grid 1 block 64 args float[128] float[64]=zero
+extern "C" __global__ void minus_one(const float *in, float *out) {
+  __shared__ alignas(16) float tiles[2][THREADS];
+  __shared__ uint64_t full;
+  int t = threadIdx.x;
+  float sum = 0;
+  init(&full, 1);
+  for (int k = 0; k < 2; k++) {
+    if (t == 0) {
+      mbarrier_arrive_expect(&full, BYTES);
+      bulk_load(tiles[k], in + 64 * k, BYTES, &full);
+    }
+#ifdef REPAIRED
+    mbarrier_wait(&full, k);
+#else
+    mbarrier_wait(&full, -k);                    // HAZARD(minus_one): formal mbarrier misuse
+#endif
+    sum += tiles[k][63 - t];
+    __syncthreads();
+  }
+  out[t] = sum;
+}
+
 // The parity stays the same in every round: the second round waits for the first one's phase, which is over.
 // launch same_parity: grid 1 block 64 args float[256] float[64]=zero 4
 extern "C" __global__ void same_parity(const float *in, float *out, int rounds) {

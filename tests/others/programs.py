@@ -1,4 +1,4 @@
-"""What is done with other people's programs: fetch a pinned commit, change some of it, compile, run it with hopper-run."""
+"""What is done with other people's programs: fetch a pinned commit, change some of it, compile it, run it."""
 import os
 import re
 import shutil

@@ -55,7 +55,7 @@ def execute(copy, program, arguments):
 
 
 def judgement(program, arguments):
-    """What programs.toml says of a run, (kind, sentence): "fault", "formal", "fails" (for reasons of its own) or None."""
+    """What programs.toml says of a run, (kind, sentence): "fault", "formal", "fails" (for its own reasons) or None."""
     for kind in ("fault", "formal", "fails"):
         sentences = program.get(kind, {})
         if " ".join(arguments) in sentences:

@@ -57,11 +57,11 @@ class Options(unittest.TestCase):
             "--stages=two": "'two' is no list of stages; all, none or numbers are allowed",
             "--stages=77": "the library has no f16 stage 77; it has 00, 00b, ",
             "--stages=5b": "the library has no f16 stage 05b; it has 00, 00b, ",
-            "--pass=sideways": "'sideways' is no pass; forward and backward are allowed",
+            "--pass=sideways": "'sideways' is no pass; forward, backward and decode are allowed",
             "--type=fp8": "'fp8' is no type; f16 and e4m3 are allowed",
             f"--library={ANOTHER_LIBRARY}": "is another library, or an older one; ",
             f"--against={ANOTHER_LIBRARY}": "is another library",
-            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, math are allowed",
+            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, CUTLASS, Triton, FlashInfer, math are allowed",
             "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves, outliers, "
                                   "mean are allowed",
             "--rounds=0": "'0' is no number of rounds",
@@ -77,7 +77,7 @@ class Options(unittest.TestCase):
     def test_what_another_type_has(self):
         for argument, words in {
             "--stages=05": "the library has no e4m3 stage 05; it has 10, 10b, 10c, 11, 11b, 11c, 11d",
-            "--peers=cuDNN": "'cuDNN' is no peer; all, none and FlashAttention-3 FP8 are allowed",
+            "--peers=cuDNN": "'cuDNN' is no peer; all, none and FlashAttention-3 FP8, cuDNN FP8 are allowed",
             f"--contender=mine={ANOTHER_LIBRARY}": "undefined symbol: attn_fwd_e4m3",
         }.items():
             with self.subTest(argument):
@@ -108,7 +108,9 @@ class Options(unittest.TestCase):
         self.expect(["--peers=cuDNN"], 3, "has no PyTorch")
 
     def test_flash_attention_3(self):
-        with mock.patch.object(peers, "FLASH_ATTENTION_3", "no/such.so"):
+        with mock.patch.object(peers, "FLASH_ATTENTION_3", "no/such.so"), \
+                mock.patch.object(peers, "load_flashinfer", mock.Mock(side_effect=contenders.Refused("there is none"))), \
+                mock.patch.object(peers, "CUTLASS_FMHA", "no/fmha.so"):
             for option, code in ("all", None), ("cuDNN,FlashAttention-3", 3), ("cuDNN", None):
                 printed = io.StringIO()
                 with self.subTest(option), contextlib.redirect_stderr(printed):
@@ -119,7 +121,10 @@ class Options(unittest.TestCase):
                     except SystemExit as stopped:
                         self.assertEqual(stopped.code, code)
                     line = "FlashAttention-3 is not there; `make flash-attention-3` builds no/such.so\n"
-                    self.assertEqual(printed.getvalue(), "" if option == "cuDNN" else "peers.py: " + line)
+                    info = "peers.py: FlashInfer is left out: there is none\n"
+                    fmha = "peers.py: CUTLASS is not there; `make cutlass-fmha` builds no/fmha.so\n"
+                    self.assertEqual(printed.getvalue(), "" if option == "cuDNN" else
+                                     "peers.py: " + line + (fmha + info) * (option == "all"))
 
     def test_flash_attention_3_of_before_e4m3(self):
         old = types.SimpleNamespace(flash_attention_3=mock.Mock())
@@ -223,23 +228,35 @@ class MadeUpTensor:
         return (98304, 32768, 64, 1)
 
 
+def field_names(structure):
+    return [name for each in reversed(structure.__mro__) for name, _ in vars(each).get("_fields_", ())]
+
+
 class Structures(unittest.TestCase):
     """Those of hopper_ladder.py are those of hopper_ladder.h."""
 
     def test_offsets(self):
-        names = [name for name, _ in hopper_ladder.Call._fields_]
-        lines = [f'printf("%zu ", offsetof(HlCall, {name}));' for name in names]
-        sizes = [f'printf("%zu ", sizeof({name}));' for name in ("HlCall", "HlTensor", "HlScale", "HlStage")]
+        structures = {"HlCall": hopper_ladder.Call, "HlDecode": hopper_ladder.Decode, "HlTensor": hopper_ladder.Tensor,
+                      "HlScale": hopper_ladder.Scale, "HlStage": hopper_ladder.Stage}
+        fields = [(name, field) for name in structures for field in field_names(structures[name])]
+        lines = [f'printf("%zu ", offsetof({name}, {field}));' for name, field in fields]
+        sizes = [f'printf("%zu ", sizeof({name}));' for name in structures]
         program = ("#include <stddef.h>\n#include <stdio.h>\n#include \"common/library/hopper_ladder.h\"\n"
                    f"int main(void) {{ {''.join(lines + sizes)} }}")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "offsets")
-            subprocess.run(["cc", "-xc", f"-I.", "-", "-o", path], input=program, text=True, check=True)
+            subprocess.run(["cc", "-xc", "-I.", "-", "-o", path], input=program, text=True, check=True)
             printed = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
-        ours = [getattr(hopper_ladder.Call, name).offset for name in names]
-        ours += [ctypes.sizeof(each) for each in (hopper_ladder.Call, hopper_ladder.Tensor, hopper_ladder.Scale,
-                                                  hopper_ladder.Stage)]
+        ours = [getattr(structures[name], field).offset for name, field in fields]
+        ours += [ctypes.sizeof(each) for each in structures.values()]
         self.assertEqual(list(map(int, printed)), ours)
+
+    def test_a_stage_of_a_library_without_decode(self):
+        """Of an earlier build, whose HlStage is shorter."""
+        earlier = hopper_ladder.EarlierStage(number=b"10", lse=1)
+        library = types.SimpleNamespace(hl_stage_count=lambda: 1, hl_stage=lambda index: ctypes.pointer(earlier))
+        stage = hopper_ladder.stages(library)[0]
+        self.assertEqual((stage.number, stage.lse, stage.decode, stage.queries), (b"10", 1, 0, 0))
 
     def test_a_tensor_with_gaps_in_its_rows(self):
         view = MadeUpTensor(10)
@@ -561,7 +578,7 @@ class Output(unittest.TestCase):
             self.assertEqual(row.count(","), peers.COLUMNS.count(","))
 
     def options(self, dtype="f16", record=False, csv=None, inputs=None):
-        return types.SimpleNamespace(kind=dtype, record=record, csv=csv, inputs=inputs)
+        return types.SimpleNamespace(kind=dtype, record=record, csv=csv, inputs=inputs, points=[], sustained=[])
 
     def test_files_are_whole_or_not_there(self):
         with tempfile.TemporaryDirectory() as folder:

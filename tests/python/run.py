@@ -20,50 +20,66 @@ PACKAGES = {
     "numba": "numba_cuda",
     "cuda": "cuda.core",
     "pytest": "pytest",
+    "tinygrad": "tinygrad",
+    "pycuda": "pycuda",
+    "tilelang": "tilelang",
+    "cute": "cutlass",
 }
+# tinygrad writes CUDA C, or PTX.
+VARIANTS = {"tinygrad": [{"DEV": "CUDA"}, {"DEV": "CUDA:PTX"}]}
+
+
+def language(program):
+    """The first word of a program's name."""
+    return os.path.basename(program).split("_", maxsplit=1)[0]
 
 
 def has_package(python, program):
     """Whether that Python can import what a program needs."""
-    package = PACKAGES[os.path.basename(program).split("_", maxsplit=1)[0]]
+    package = PACKAGES[language(program)]
     finds = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({package!r}) is None)"
     return subprocess.run([python, "-c", finds], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def run(python, program, *arguments):
+def run(python, program, *arguments, **variables):
     """The exit code, and what it has printed on both streams."""
     result = subprocess.run(
         [os.path.join(ROOT, "hopper-run"), python, program, *arguments],
+        env={**os.environ, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
+        timeout=1200,
         check=False,
     )
     return result.returncode, result.stdout
 
 
-def mistaken_line(program):
-    """"FILE:LINE" of the mistake."""
+def mistaken_lines(program):
+    """"FILE:LINE" of the mistake; of each variant, if they have different ones."""
+    found = []
     with open(program, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if line.endswith("# the mistake shows here\n"):
-                return f"{os.path.basename(program)}:{number}"
-            other = re.search(r"# (\S+:\d+): the mistake shows there", line)
-            if other:
-                return other.group(1)
-    raise ValueError(f"{program} marks no line")
+                found.append(f"{os.path.basename(program)}:{number}")
+            found += re.findall(r"# (\S+:\d+|PTX line \d+): the mistake shows there", line)
+    if not found:
+        raise ValueError(f"{program} marks no line")
+    return found
 
 
 def judge(python, program):
     """What is wrong with a program's runs: a list of texts."""
     wrong = []
-    code, text = run(python, program)
-    if code or "right\n" not in text or re.search(r"\d fault", text):
-        wrong.append(f"exit code {code}, and not right without a fault:\n{text}")
-    code, text = run(python, program, "mistake")
-    if code == 0 or not re.search(rf"(at|and) \S*{re.escape(mistaken_line(program))} ", text):
-        wrong.append(f"exit code {code}, and {mistaken_line(program)} is not named:\n{text}")
+    variants = VARIANTS.get(language(program), [{}])
+    lines = mistaken_lines(program)
+    for variables, line in zip(variants, lines if len(lines) > 1 else lines * len(variants)):
+        code, text = run(python, program, **variables)
+        if code or "right\n" not in text or re.search(r"\d fault", text):
+            wrong.append(f"{variables or ''} exit code {code}, and not right without a fault:\n{text}")
+        code, text = run(python, program, "mistake", **variables)
+        if code == 0 or not re.search(rf"(at|and) \S*{re.escape(line)} ", text):
+            wrong.append(f"{variables or ''} exit code {code}, and {line} is not named:\n{text}")
     return wrong
 
 

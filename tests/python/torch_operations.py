@@ -82,6 +82,15 @@ def check_random_numbers():
     assert torch.equal(again, first) and not torch.equal(first, second)
 
 
+def check_half_gradients():
+    """The gradients of many rows in fp16 are sums in fp32, as on a GPU."""
+    x = torch.randn(1000, 64, device="cuda", dtype=torch.float16)
+    weight, bias = (torch.ones(64, device="cuda", dtype=torch.float16, requires_grad=True) for _ in range(2))
+    torch.nn.functional.layer_norm(x, (64,), weight, bias).backward(0.1 * x)
+    torch.testing.assert_close(bias.grad, (0.1 * x).double().sum(0).half(), atol=2e-3, rtol=1e-3)
+    assert bias.grad.dtype == weight.grad.dtype == torch.float16
+
+
 @triton.jit
 def copy(x, out, n, BLOCK: tl.constexpr):
     """One block."""
@@ -94,6 +103,7 @@ def main():
     for function in views, training, attention, shapes, printed, own_operation:
         torch.testing.assert_close(function("cuda").cpu(), function("cpu"), msg=lambda text, f=function: f"{f}: {text}")
     check_random_numbers()
+    check_half_gradients()
     x = torch.empty(250, device="cuda")
     x[:200].fill_(1)
     count = 250 if "mistake" in sys.argv else 200

@@ -1,5 +1,6 @@
-"""Triton: a sum of two vectors. The mistake: no mask, so the last block runs past the end."""
+"""Triton: a sum of two vectors, with tuned blocks. The mistake: no mask, so the last block runs past the end."""
 
+import math
 import sys
 
 import torch
@@ -7,6 +8,7 @@ import triton
 import triton.language as tl
 
 
+@triton.autotune([triton.Config({"BLOCK": block}) for block in (256, 512)], key=["n"])
 @triton.jit
 def add(x, y, out, n, MASKED: tl.constexpr, BLOCK: tl.constexpr):
     """A block of the sum."""
@@ -20,8 +22,9 @@ def main():
     """Compares with PyTorch's sum."""
     x, y = torch.randn(1000, device="cuda"), torch.randn(1000, device="cuda")
     out = torch.empty_like(x)
-    add[(triton.cdiv(1000, 256),)](x, y, out, 1000, MASKED="mistake" not in sys.argv, BLOCK=256)
+    add[lambda meta: (triton.cdiv(1000, meta["BLOCK"]),)](x, y, out, 1000, MASKED="mistake" not in sys.argv)
     torch.testing.assert_close(out, x + y)
+    assert len(add.configs_timings) == 2 and math.isnan(triton.testing.do_bench(lambda: x + y))
     print("right")
 
 

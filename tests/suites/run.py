@@ -6,9 +6,9 @@
     python3 tests/suites/run.py --record           all, and writes results.csv.gz and costs.csv in tests/suites
     python3 tests/suites/run.py --tables           writes the tables of judgements in notes/suites.md
 
-The suites come from public repositories, at the commits that suites.toml pins, into build/suites; nothing of them is kept
-in this repository. Where GitHub cannot be reached, MIRROR names another place: MIRROR='/mirror/{owner}/{name}'. The
-programs are small, and most of the time of a compilation is nvcc's own. So many are compiled as one unit, each in a
+The suites come from public repositories, at the commits that suites.toml pins, into build/suites; nothing of them is
+kept in this repository. Where GitHub cannot be reached, MIRROR names another place: MIRROR='/mirror/{owner}/{name}'.
+The programs are small, and most of the time of a compilation is nvcc's own. So many are compiled as one unit, each in a
 namespace of its own, and each runs as a process of its own.
 
 Exit code: 0, when each program gets the verdict that suites.toml expects; otherwise 1.
@@ -93,7 +93,7 @@ def unit_source(suite, programs):
     for number, program in enumerate(programs):
         with open(program.path, encoding="utf-8") as file:
             source = file.read()
-        lines += [f"#define {name} {value or ''}" for name, value in 
+        lines += [f"#define {name} {value or ''}" for name, value in
                   re.findall(r"^//--.*? -D(\w+)=?(\S+)?", source, re.MULTILINE)]
         lines += [f"namespace program_{number} {{", f'#include "{program.path}"']
         lines += [main_of(suite, program)] if suite.get("main") == "launch" else []

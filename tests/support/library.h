@@ -14,6 +14,7 @@ typedef struct LibraryFunctions {
   __typeof__(&hl_stage) stage;
   __typeof__(&hl_attention) attention;
   __typeof__(&hl_attention_backward) attention_backward;
+  __typeof__(&hl_attention_decode) attention_decode;
   __typeof__(&hl_release) release;
 } LibraryFunctions;
 
@@ -33,9 +34,13 @@ HlTensor small_tensor(int index);
 // hl_attention of that call, on a stream.
 HlStatus run_stage(const char *number, void *stream);
 
-// A test of gpu_library in a process of its own, with the emulator in the place of the GPU: it passes, without a
-// finding.
+// A test of a suite for the GPU, "gpu_library/every_stage_is_right", in a process of its own, with the emulator in the
+// place of the GPU: it passes, without a finding.
 void expect_right_on_emulator(const char *test);
+
+// The same for decode: two sequences of 100 keys, four query heads for each of two key heads, no pages; tensors 0 to 3,
+// and scales where the stage has an e4m3 cache. number NULL: that of any stage.
+HlDecode small_decode(const char *number);
 
 // The tensors of a call: Q, K, V, O, dO, dQ, dK, dV.
 enum { FORWARD_TENSORS = 4, BACKWARD_TENSORS = 8 };

@@ -25,12 +25,29 @@ $(FA3)/checkouts:
 	@[ -f "$(FLASH_ATTENTION)/hopper/flash.h" ] && [ -f "$(CUTLASS)/include/cute/tensor.hpp" ] || { \
 	  echo 'flash-attention-3: FLASH_ATTENTION=FOLDER and CUTLASS=FOLDER name checkouts of the two' >&2; exit 2; }
 
-# The commit of the checkout $1, with a + where its folder $2 differs; "unknown" where git does not know it.
-fa3_commit = $(shell cd "$1" && commit=$$(git rev-parse --short=12 HEAD 2>/dev/null) && \
-  { git diff --quiet HEAD -- $2 || commit=$$commit+; } && echo $$commit || echo unknown)
 ifneq ($(FLASH_ATTENTION),)
-FA3_COMMITS := -DFLASH_ATTENTION_COMMIT='"$(call fa3_commit,$(FLASH_ATTENTION),hopper)"' \
-  -DCUTLASS_COMMIT='"$(call fa3_commit,$(CUTLASS),include)"'
+FA3_COMMITS := -DFLASH_ATTENTION_COMMIT='"$(call checkout_commit,$(FLASH_ATTENTION),hopper)"' \
+  -DCUTLASS_COMMIT='"$(call checkout_commit,$(CUTLASS),include)"'
 $(eval $(call remember,$(FA3)/flags,$(NVCC) $(FA3_FLAGS) $(FA3_COMMITS)))
 endif
 .PHONY: $(FA3)/checkouts
+
+# Decode: a library of its own, with the features that it needs: split keys, pages, packed heads and lengths.
+FA3_DECODE := $(FA3)/decode
+FA3_DECODE_KERNELS := $(FA3_DECODE)/flash_fwd_combine.o $(FA3_DECODE)/flash_prepare_scheduler.o \
+  $(foreach d,64 128,$(foreach kind,bf16 bf16_packgqa bf16_split bf16_paged bf16_paged_split,\
+  $(FA3_DECODE)/instantiations/flash_fwd_hdim$(d)_$(kind)_sm90.o))
+FA3_DECODE_FLAGS = $(filter-out $(foreach feature,PAGEDKV SPLIT PACKGQA VARLEN,-DFLASHATTENTION_DISABLE_$(feature)),\
+  $(FA3_FLAGS)) -DFLASHATTENTION_DISABLE_CLUSTER# which a single tile of queries does not use
+
+build/libflash_attention_3_decode.so: $(FA3_DECODE)/driver.o $(FA3_DECODE_KERNELS)
+	$(call say,LD $@)
+	$Q$(NVCC) -shared $^ -o $@
+$(FA3_DECODE)/driver.o: $(FA3_DRIVER)/decode_driver.cu $(FA3_DRIVER)/flash_attention_3_decode.h $(FA3)/flags | build/have/nvcc
+	$(call say,NVCC $<)
+	@mkdir -p $(@D)
+	$Q$(NVCC) $(FA3_DECODE_FLAGS) $(FA3_COMMITS) -c $< -o $@
+$(FA3_DECODE_KERNELS): $(FA3_DECODE)/%.o: $(FA3)/flags | build/have/nvcc
+	$(call say,NVCC $*.cu: it takes minutes and 5 GB of memory)
+	@mkdir -p $(@D)
+	$Q$(NVCC) $(FA3_DECODE_FLAGS) -c "$(FLASH_ATTENTION)/hopper/$*.cu" -o $@

@@ -164,7 +164,7 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   op->known = race_lane_clocks(&warp->check, lane);
   mbarrier_touch_async(op, lane, mbarrier, true);
   count_pieces(warp, inst, pieces, true, mode);
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->check.on) return;
   Actor actor = async_actor(op, lane, true);
   check_side(&actor, pieces, NULL, false);
   if (mode.combine) actor.strength = STRONG_GPU;
@@ -242,7 +242,7 @@ void bulk_issue_store(Warp *warp, const Inst *inst, Mask lanes, const Pieces *pi
   group_add(async_groups(warp, GROUP_BULK_READ), lanes, read);
   group_add(async_groups(warp, GROUP_BULK), lanes, write);
   count_pieces(warp, inst, pieces, false, mode);
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->check.on) return;
   report_alike(warp, inst, lanes, pieces);
   for (Mask rest = lanes; rest; rest &= rest - 1) {  // each must come after what was done to the bytes
     int lane = __builtin_ctz(rest);
@@ -406,7 +406,7 @@ static void execute_bulk_wait(Warp *warp, const Inst *inst, Mask mask) {
 }
 
 void bulk_check_exit(Warp *warp, Mask mask) {
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->check.on) return;
   if (warp->block->live_threads == __builtin_popcount(mask)) mbarrier_check_exit(warp->block);
   if (!warp->groups_in_flight) return;
   GroupQueue *queue = async_groups(warp, GROUP_BULK_READ);

@@ -58,7 +58,7 @@ static bool take_lane(AsyncOp *op, const CopyPlan *plan, int lane, uint64_t to, 
   CopyWork *work = op->payload;
   int bytes = source_bytes(warp, op->inst, plan, lane);
   Actor actor = async_actor(op, lane, false);
-  bool hazards = warp_launch(warp)->hazards;
+  bool hazards = warp_launch(warp)->check.on;
   if (!memory_find(warp, op->inst, lane, SPACE_SHARED, to, plan->size, plan->size, ACCESS_WRITE, &work->to[lane]))
     return false;
   if (bytes &&

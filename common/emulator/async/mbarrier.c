@@ -1,5 +1,6 @@
 // mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
 #include "../check/order.h"
+#include "../report/hazard.h"
 #include "../warp/lanes.h"
 #include "../warp/decoder.h"
 #include "../warp/warp.h"
@@ -169,7 +170,11 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   Origin origin = {warp, lane, inst};
   if (plan->wait == WAIT_PARITY) {
     u32 given = SLOT(warp, inst->a, const u32)[lane];
-    if (given > 1)
+    if (given == UINT32_MAX)
+      hazard_report_graded(HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
+                           "a phase's parity is 0 or 1, not -1. Triton's kernels wait with -1, and are right on Hopper: "
+                           "the GPU looks at the last bit");
+    else if (given > 1)
       mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
     *parity = given & 1;
     *completed = *parity != (mbarrier->phase & 1);
@@ -220,7 +225,9 @@ static void execute_mbarrier_wait(Warp *warp, const Inst *inst, Mask mask) {
   if (complete && warp->waits_at != inst) warp_counts(warp, inst)->at_once++;
   warp->waits_at = complete ? NULL : inst;
   if (complete) return;
-  warp_counts(warp, inst)->failed_polls++;
+  InstCounts *counts = warp_counts(warp, inst);
+  counts->failed_polls++;
+  counts->failed_polls_under_load += warp_meanwhile(warp, warp->block->cluster) >> MEANWHILE_LOAD & 1;
   warp_idle(warp);
 }
 
@@ -255,7 +262,7 @@ static void perform_arrival(Cluster *cluster, AsyncOp *op) {
     if (!clock) continue;
     AsyncOp *copy = pending_operation(cluster, agent, clock);
     if (copy) async_finish(cluster, copy);
-    if (mbarrier && cluster->launch->hazards) clocks_add_agent(&cluster->check, &mbarrier->arrived, agent, clock);
+    if (mbarrier && cluster->launch->check.on) clocks_add_agent(&cluster->check, &mbarrier->arrived, agent, clock);
   }
   mbarrier_arrive_async(cluster, op, arrival->mbarrier, arrival->lanes);
 }

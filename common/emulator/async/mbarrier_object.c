@@ -189,7 +189,7 @@ static bool check_init(Origin origin, const Clocks *known, const Mbarrier *mbarr
 }
 
 void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mbarrier) {
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->check.on) return;
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     if (!check_init((Origin){warp, lane, inst}, warp->check.clocks[lane].known, mbarrier)) return;
@@ -198,7 +198,7 @@ void mbarrier_touch(Warp *warp, const Inst *inst, Mask mask, const Mbarrier *mba
 }
 
 void mbarrier_touch_async(const AsyncOp *op, int lane, const Mbarrier *mbarrier, bool proxy) {
-  if (!warp_launch(op->warp)->hazards) return;
+  if (!warp_launch(op->warp)->check.on) return;
   Actor actor = async_actor(op, lane, proxy && !mbarrier->announced);
   if (!check_init((Origin){op->warp, lane, op->inst}, actor.known, mbarrier)) return;
   actor.strength = STRONG_GPU;
@@ -458,7 +458,7 @@ static Mbarrier *object_of(Cluster *cluster, const AsyncOp *op, uint64_t address
     mbarrier_fault(MBARRIER_MISUSE, origin, address,
                    "the mbarrier was invalidated while an asynchronous operation that completes on it was under way\n"
                    "Wait for the operation's phase before mbarrier.inval.");
-  if (!mbarrier || !warp_launch(op->warp)->hazards) return mbarrier;
+  if (!mbarrier || !warp_launch(op->warp)->check.on) return mbarrier;
   clocks_add_agent(&cluster->check, &mbarrier->arrived, op->agent, op->clock);
   if (op->known) clocks_join(&cluster->check, &mbarrier->arrived, op->known);
   return mbarrier;

@@ -79,7 +79,7 @@ static bool store_lane(Warp *warp, const Inst *inst, int lane, uint64_t address,
   for (int e = 0; e < plan->count; e++)
     memcpy(store->bytes + e * plan->size, SLOT(warp, plan->values[e], const u8) + lane * plan->size,
            (size_t)plan->size);
-  if (!warp_launch(warp)->hazards) return true;
+  if (!warp_launch(warp)->check.on) return true;
   Actor actor = async_actor(op, lane, false);
   if (plan->combine) {
     actor.strength = STRONG_CLUSTER;  // "the reduce operation is a relaxed memory operation", of cluster scope

@@ -362,7 +362,7 @@ static void check_swizzle(Warp *warp, const Inst *inst, int lane, const Box *box
   Launch *launch = warp_launch(warp);
   uint32_t span = (uint32_t)tensor_swizzle_span((EmulatorTensorSwizzle)box->map.swizzle), pattern = 8 * span;
   uint32_t bytes = box->rows * box->pitch;
-  if (!span || !launch->hazards || (loads && launch->program->watched)) return;
+  if (!span || !launch->check.on || (loads && launch->program->watched)) return;
   uint64_t address = place->region->base + place->offset, behind = address % pattern;
   if (!behind || (bytes < pattern && address % bytes == 0)) return;
   if (launch->noted_swizzle && launch->noted_swizzle != inst) return;

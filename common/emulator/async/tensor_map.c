@@ -180,9 +180,21 @@ bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TE
   return true;
 }
 
+static bool is_zero(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES]) {
+  int any = 0;
+  for (int i = 0; i < EMULATOR_TENSOR_MAP_BYTES; i++) any |= bytes[i];
+  return !any;
+}
+
+static bool is_map(const TensorMapFields *fields) {
+  return fields->magic == TENSOR_MAP_MAGIC && fields->checksum == checksum_of(fields);
+}
+
 bool tensor_map_read(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields) {
   memcpy(fields, bytes, sizeof *fields);
-  return fields->magic == TENSOR_MAP_MAGIC && fields->checksum == checksum_of(fields);
+  if (!is_zero(bytes)) return is_map(fields);
+  fields->magic = TENSOR_MAP_MAGIC;
+  return true;
 }
 
 void tensor_map_write(TensorMapFields *fields, uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES]) {
@@ -191,5 +203,6 @@ void tensor_map_write(TensorMapFields *fields, uint8_t bytes[EMULATOR_TENSOR_MAP
 }
 
 bool tensor_map_decode(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields) {
-  return tensor_map_read(bytes, fields) && check_fields(fields);
+  memcpy(fields, bytes, sizeof *fields);
+  return is_map(fields) && check_fields(fields);
 }

@@ -28,7 +28,8 @@ typedef struct TensorMapFields {
 _Static_assert(sizeof(TensorMapFields) <= EMULATOR_TENSOR_MAP_BYTES, "a tensor map has 128 bytes");
 
 // For a kernel that changes a map: the fields of one that may break the encoder's rules, and its bytes with new fields.
-// False when the bytes are no tensor map.
+// False when the bytes are neither a tensor map nor all zero. A kernel may begin with zeros and set each field;
+// Triton's device descriptors are made so.
 bool tensor_map_read(const uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES], TensorMapFields *fields);
 void tensor_map_write(TensorMapFields *fields, uint8_t bytes[EMULATOR_TENSOR_MAP_BYTES]);
 // False when the bytes are no tensor map, or one that breaks the rules.

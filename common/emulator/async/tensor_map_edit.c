@@ -87,7 +87,7 @@ static bool replace_lane(Warp *warp, const Inst *inst, int lane, uint64_t addres
   access_read_lane(warp, inst, lane, &access, bytes, sizeof bytes);
   if (!tensor_map_read(bytes, &map)) {
     hazard_stop(warp, inst, lane, HAZARD_TENSOR_MAP, address, EMULATOR_TENSOR_MAP_BYTES,
-                "these 128 bytes are no tensor map of this device: there is nothing to replace a field of");
+                "these 128 bytes are neither a tensor map of this device nor zeros: there is no field to replace");
     return false;
   }
   replace_field(plan, &map, value);
@@ -293,7 +293,7 @@ static void acquire(Warp *warp, const Inst *inst, int lane, uint64_t address, St
 }
 
 void map_fences_acquire(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES], Strength scope) {
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->check.on) return;
   race_fence(&warp->check, mask, scope);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
@@ -361,7 +361,7 @@ static void report_unfenced_map(const Warp *warp, const Inst *inst, int lane, ui
 
 void map_fences_check(Warp *warp, const Inst *inst, int lane, const Access *map, const TensorMapFields *fields) {
   Region *region = map->region;
-  if (!warp_launch(warp)->hazards || !region) return;
+  if (!warp_launch(warp)->check.on || !region) return;
   Actor actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), lane, WEAK);
   access_read(&actor, region, map->offset, NULL, EMULATOR_TENSOR_MAP_BYTES);
   if (region->kind != REGION_GLOBAL) return;

@@ -62,15 +62,6 @@ static bool writes_come_before(const Actor *actor, Epoch write, unsigned step, i
   return is_of_own_cluster(actor, write) && come_before(actor, write, step, count);
 }
 
-Comes race_judge(const RowActor *row, Epoch event) {
-  const Actor *actor = &row->actor;
-  if (!is_of_own_cluster(actor, event)) return COMES_ELSEWHERE;
-  if (event & EPOCH_SET) return COMES_UNKNOWN;
-  uint32_t first = epoch_thread(actor->layout, event);
-  if (actor->known && clocks_reach(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
-  return first == actor->thread / LANES * LANES ? COMES_OWN : COMES_UNKNOWN;
-}
-
 // ---- reads ----
 
 // Returns the epoch to remember for the first lane's read, or EPOCH_NONE when the reads do not form a row.
@@ -186,22 +177,68 @@ int race_write_row(RowActor *row, Region *region, uint64_t offset, int lane, int
 
 // ---- lanes far from each other ----
 
-static bool are_equal_cells(const LaneCells *cells) {
+// What shadow memory has of a lane's element.
+typedef struct LaneCells {
+  ShadowPage *page;
+  Mark *write, *read;  // units of them, all equal
+  int units;
+} LaneCells;
+
+// False when the launch has not touched the page, with units as small, or the element's cells differ.
+static bool find_lane_cells(LaneCells *cells, const Scatter *scatter, const Region *region, uint64_t offset, int size) {
+  ShadowPage *page = shadow_page(&region->shadow, offset, size, scatter->launch);
+  if (!page) return false;
+  *cells = (LaneCells){page, write_marks(page, offset), read_marks(page, offset), units_of(page, size)};
   return are_marks(cells->write, cells->units, *cells->write) && are_marks(cells->read, cells->units, *cells->read);
 }
 
-bool race_read_units(Scatter scatter, const RowActor *row, Region *region, uint64_t offset, int lane, LaneCells cells) {
-  bool foreign;
-  if (!are_equal_cells(&cells) || !race_may_read(&scatter, row, &cells, lane, &foreign)) return false;
+static Comes judge_event(const RowActor *row, Epoch event) {
+  const Actor *actor = &row->actor;
+  if (!is_of_own_cluster(actor, event)) return COMES_ELSEWHERE;
+  if (event & EPOCH_SET) return COMES_UNKNOWN;
+  uint32_t first = epoch_thread(actor->layout, event);
+  if (actor->known && clocks_reach(actor->known, first, LANES, epoch_clock(actor->layout, event))) return COMES_ALL;
+  return first == actor->thread / LANES * LANES ? COMES_OWN : COMES_UNKNOWN;
+}
+
+static bool event_comes_before(const RowActor *row, Epoch event, Epoch *met, Comes *comes, Mark mark, int lane) {
+  if (*met != event) {
+    *met = event;
+    *comes = judge_event(row, event);
+  }
+  return lane_comes_after(*comes, mark, lane);
+}
+
+static bool write_comes_before(Scatter *scatter, const RowActor *row, const LaneCells *cells, int lane) {
+  Epoch event = cells->page->events[*cells->write >> LANE_BITS];
+  return event_comes_before(row, event, &scatter->write, &scatter->write_comes, *cells->write, lane);
+}
+
+static bool read_comes_before(Scatter *scatter, const RowActor *row, const LaneCells *cells, int lane) {
+  Epoch event = cells->page->events[*cells->read >> LANE_BITS];
+  return !event || event_comes_before(row, event, &scatter->read, &scatter->read_comes, *cells->read, lane);
+}
+
+bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane, int size) {
+  LaneCells cells;
+  if (!find_lane_cells(&cells, scatter, region, offset, size)) return false;
+  if (*cells.write != EPOCH_HOST && (*cells.write <= LANE_MASK || !write_comes_before(scatter, row, &cells, lane)))
+    return false;
+  // Another cluster's read has to go to the page's foreign marks.
+  bool foreign = !read_comes_before(scatter, row, &cells, lane);
+  if (foreign && (scatter->read_comes != COMES_ELSEWHERE || !cells.page->foreign)) return false;
   if (foreign) set_marks(foreign_marks(cells.page, offset), cells.units, *cells.read);
-  set_marks(cells.read, cells.units, mark_of_epoch(&region->shadow, cells.page, scatter.own | (unsigned)lane));
+  set_marks(cells.read, cells.units, mark_of_event(&region->shadow, cells.page, scatter->own, (unsigned)lane));
   return true;
 }
 
-bool race_write_units(Scatter scatter, const RowActor *row, Region *region, int lane, LaneCells cells) {
-  if (cells.units == units_of(cells.page, cells.page->size)) return false;
-  if (!are_equal_cells(&cells) || !race_may_write(&scatter, row, &cells, lane)) return false;
-  Mark mark = mark_of_epoch(&region->shadow, cells.page, scatter.own | (unsigned)lane);
+bool race_write_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane, int size) {
+  LaneCells cells;
+  if (!find_lane_cells(&cells, scatter, region, offset, size)) return false;
+  if (cells.page->foreign || size == cells.page->size) return false;
+  if (*cells.write > LANE_MASK && !write_comes_before(scatter, row, &cells, lane)) return false;
+  if (!read_comes_before(scatter, row, &cells, lane)) return false;
+  Mark mark = mark_of_event(&region->shadow, cells.page, scatter->own, (unsigned)lane);
   set_marks(cells.read, cells.units, 0);
   set_marks(cells.write, cells.units, mark);
   return true;

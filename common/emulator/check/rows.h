@@ -29,94 +29,60 @@ void race_read_together(RowActor *row, Region *region, uint64_t offset, Mask mas
 // Whether accesses with an event come before those of the lanes: all of them; a lane's own; or race.h has to find out,
 // for another cluster has made them or because it is less simple.
 typedef enum Comes { COMES_UNKNOWN, COMES_ELSEWHERE, COMES_OWN, COMES_ALL } Comes;
-Comes race_judge(const RowActor *row, Epoch event);
 
-// What the lanes alike do, and how the events that were met last come before it. It stays in a function's registers.
+// What the lanes alike do, and how the events that were met last come before it.
 typedef struct Scatter {
   Epoch own, write, read;
   Comes write_comes, read_comes;
   uint32_t launch;
 } Scatter;
 
+// A loop mostly comes back to elements that its lanes have accessed before: that event counts as met from the start.
 static inline Scatter race_scatter(const RowActor *row) {
-  return (Scatter){.own = actor_epoch(&row->actor) & ~LANE_MASK, .launch = row->actor.cluster->launch->number};
+  Epoch own = actor_epoch(&row->actor) & ~LANE_MASK;
+  return (Scatter){own, own, own, COMES_OWN, COMES_OWN, row->actor.cluster->launch->number};
 }
 
-ALWAYS_INLINE bool event_comes_before(const RowActor *row, Epoch event, Epoch *met, Comes *comes, Mark mark, int lane) {
-  if (*met != event) {
-    *met = event;
-    *comes = race_judge(row, event);
-  }
-  return *comes == COMES_ALL || (*comes == COMES_OWN && (mark & LANE_MASK) == (unsigned)lane);
+// race_read_by and race_write_by of one of the lanes alike, at a place that is aligned and so inside a page. False when
+// it is not as simple as that: then nothing was done.
+bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane, int size);
+bool race_write_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane, int size);
+
+// The commonest case of those two, and the only one that is inline, so that a loop over lanes keeps what it needs in
+// registers: the element is one unit, and its last accesses are by events that were met last, or by the host.
+
+ALWAYS_INLINE bool lane_comes_after(Comes comes, unsigned mark, int lane) {
+  return comes == COMES_ALL || (comes == COMES_OWN && (mark & LANE_MASK) == (unsigned)lane);
 }
 
-// What shadow memory has of a lane's element, which is aligned and so inside a page.
-typedef struct LaneCells {
-  ShadowPage *page;    // NULL: this launch has not touched it
-  Mark *write, *read;  // units of them
-  int units;           // 0: larger than the element
-} LaneCells;
-
-ALWAYS_INLINE LaneCells scattered_cells(const Scatter *scatter, const Region *region, uint64_t offset, int size) {
+// NULL when the launch has not touched the page, or its units are of another size.
+ALWAYS_INLINE ShadowPage *page_of_units(const Scatter *scatter, const Region *region, uint64_t offset, int size) {
   ShadowPage *page = region->shadow.pages[offset >> SHADOW_PAGE_SHIFT];
-  if (!page || page->launch != scatter->launch) return (LaneCells){0};
-  int place = (int)(offset & (SHADOW_PAGE - 1));
-  if (1 << page->unit == size) {  // the commonest: with a constant size these are no divisions
-    Mark *write = page->marks + place / size;
-    return (LaneCells){page, write, write + page->size / size, 1};
-  }
-  Mark *write = write_marks(page, offset);
-  return (LaneCells){page, write, write + units_of(page, page->size), units_of(page, size)};
+  return page && page->launch == scatter->launch && 1 << page->unit == size ? page : NULL;
 }
 
-// race_read_by and race_write_by of one of the lanes alike, in the simplest case: of an element that is one unit, the
-// commonest, here; of several with equal cells in functions. False when it is not that: then nothing was done. By
-// value, because what a pointer leads to does not stay in registers.
-bool race_read_units(Scatter scatter, const RowActor *row, Region *region, uint64_t offset, int lane, LaneCells cells);
-bool race_write_units(Scatter scatter, const RowActor *row, Region *region, int lane, LaneCells cells);
-
-// *foreign: another cluster's read has to go to the page's foreign marks.
-ALWAYS_INLINE bool race_may_read(Scatter *scatter, const RowActor *row, const LaneCells *cells, int lane,
-                                 bool *foreign) {
-  const ShadowPage *page = cells->page;
-  Mark write = *cells->write, read = *cells->read;
-  Epoch event = page->events[write >> LANE_BITS];
-  if (event ? !event_comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)
-            : write != EPOCH_HOST)
-    return false;
-  event = page->events[read >> LANE_BITS];
-  *foreign = event && !event_comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
-  return !*foreign || (scatter->read_comes == COMES_ELSEWHERE && page->foreign);
+ALWAYS_INLINE bool is_met(const ShadowPage *page, unsigned mark, Epoch met, Comes comes, int lane) {
+  return page->events[mark >> LANE_BITS] == met && lane_comes_after(comes, mark, lane);
 }
 
-ALWAYS_INLINE bool race_may_write(Scatter *scatter, const RowActor *row, const LaneCells *cells, int lane) {
-  const ShadowPage *page = cells->page;
-  Mark write = *cells->write, read = *cells->read;
-  if (page->foreign) return false;
-  Epoch event = page->events[write >> LANE_BITS];
-  if (event && !event_comes_before(row, event, &scatter->write, &scatter->write_comes, write, lane)) return false;
-  event = page->events[read >> LANE_BITS];
-  return !event || event_comes_before(row, event, &scatter->read, &scatter->read_comes, read, lane);
-}
-
-ALWAYS_INLINE bool race_read_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
-                                  int size) {
-  LaneCells cells = scattered_cells(scatter, region, offset, size);
-  if (cells.units != 1) return cells.units && race_read_units(*scatter, row, region, offset, lane, cells);
-  bool foreign;
-  if (!race_may_read(scatter, row, &cells, lane, &foreign)) return false;
-  if (foreign) *foreign_marks(cells.page, offset) = *cells.read;
-  *cells.read = mark_of_epoch(&region->shadow, cells.page, scatter->own | (unsigned)lane);
+ALWAYS_INLINE bool race_read_unit(const Scatter *scatter, Region *region, uint64_t offset, int lane, int size) {
+  ShadowPage *page = page_of_units(scatter, region, offset, size);
+  if (!page) return false;
+  Mark *write = page->marks + (int)(offset & (SHADOW_PAGE - 1)) / size, *read = write + page->size / size;
+  unsigned wrote = *write, has_read = *read;
+  if (wrote != EPOCH_HOST && !is_met(page, wrote, scatter->write, scatter->write_comes, lane)) return false;
+  if (has_read > LANE_MASK && !is_met(page, has_read, scatter->read, scatter->read_comes, lane)) return false;
+  *read = mark_of_event(&region->shadow, page, scatter->own, (unsigned)lane);
   return true;
 }
 
-ALWAYS_INLINE bool race_write_lane(Scatter *scatter, const RowActor *row, Region *region, uint64_t offset, int lane,
-                                   int size) {
-  LaneCells cells = scattered_cells(scatter, region, offset, size);
-  if (cells.units != 1) return cells.units && race_write_units(*scatter, row, region, lane, cells);
-  if (size == cells.page->size || !race_may_write(scatter, row, &cells, lane)) return false;
-  Mark mark = mark_of_epoch(&region->shadow, cells.page, scatter->own | (unsigned)lane);
-  *cells.read = 0;
-  *cells.write = mark;
+ALWAYS_INLINE bool race_write_unit(const Scatter *scatter, Region *region, uint64_t offset, int lane, int size) {
+  ShadowPage *page = page_of_units(scatter, region, offset, size);
+  if (!page || page->foreign || page->size == size) return false;
+  Mark *write = page->marks + (int)(offset & (SHADOW_PAGE - 1)) / size, *read = write + page->size / size;
+  if (*write > LANE_MASK && !is_met(page, *write, scatter->write, scatter->write_comes, lane)) return false;
+  if (*read > LANE_MASK && !is_met(page, *read, scatter->read, scatter->read_comes, lane)) return false;
+  *write = mark_of_event(&region->shadow, page, scatter->own, (unsigned)lane);
+  *read = 0;
   return true;
 }

@@ -116,11 +116,14 @@ static inline Epoch epoch_of_mark(const ShadowPage *page, Mark mark) {
 }
 
 // Mostly the event is that of the mark asked for before.
+static inline Mark mark_of_event(Shadow *shadow, ShadowPage *page, Epoch event, unsigned lane) {
+  if (page->events[page->recent] != event) shadow_find_event(shadow, page, event);
+  return (Mark)(page->recent << LANE_BITS | lane);
+}
+
 static inline Mark mark_of_epoch(Shadow *shadow, ShadowPage *page, Epoch epoch) {
   Epoch event = epoch & ~LANE_MASK;
-  if (event == 0) return (Mark)epoch;
-  if (page->events[page->recent] != event) shadow_find_event(shadow, page, event);
-  return (Mark)(page->recent << LANE_BITS | (epoch & LANE_MASK));
+  return event ? mark_of_event(shadow, page, event, epoch & LANE_MASK) : (Mark)epoch;
 }
 
 // Marks are looked at and set four at a time.

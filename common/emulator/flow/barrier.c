@@ -315,7 +315,7 @@ static void note_meeting(const Block *block) {
 }
 
 void barriers_check_end(Block *block) {
-  if (!block->cluster->launch->hazards) return;
+  if (!block->cluster->launch->check.on) return;
   for (int i = 0; i < BARRIERS; i++)
     if (block->barriers[i].unordered_count) explain_unordered_arrivals(block, i);
   note_meeting(block);

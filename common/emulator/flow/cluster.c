@@ -120,7 +120,7 @@ void cluster_barrier_after_exit(Cluster *cluster) {
 void cluster_check_exit(Warp *warp, Mask mask) {
   Block *block = warp->block;
   const Launch *launch = block->cluster->launch;
-  if (!launch->hazards || block->cluster->block_count == 1) return;
+  if (!launch->check.on || block->cluster->block_count == 1) return;
   race_release(&warp->check, mask, &block->ended);
   if (block->live_threads > __builtin_popcount(mask)) return;
   Actor last = actor_of_lane(&warp->check, warp->pc - 1, __builtin_ctz(mask), WEAK);

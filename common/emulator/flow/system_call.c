@@ -146,7 +146,7 @@ static void allocate_memory(Warp *warp, const Inst *inst, Mask mask) {
   const Launch *launch = warp_launch(warp);
   for (Mask rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    const Region *region = region_add_heap(launch->global, argument(warp, call, 0, lane), launch->hazards);
+    const Region *region = region_add_heap(launch->global, argument(warp, call, 0, lane), launch->check.on);
     give_result(warp, call, lane, region ? region->base : 0);
   }
 }

@@ -50,14 +50,14 @@ void access_change(Region *region, uint64_t offset, const void *bytes, uint64_t 
 
 void access_read_lane(Warp *warp, const Inst *inst, int lane, const Access *access, void *bytes, uint64_t size) {
   Actor actor;
-  bool checked = warp_launch(warp)->hazards;
+  bool checked = warp_launch(warp)->check.on;
   if (checked) actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), lane, WEAK);
   access_read(checked ? &actor : NULL, access->region, access->offset, bytes, size);
 }
 
 void access_write_lane(Warp *warp, const Inst *inst, int lane, const Access *access, const void *bytes, uint64_t size) {
   Actor actor;
-  bool checked = warp_launch(warp)->hazards;
+  bool checked = warp_launch(warp)->check.on;
   if (checked) actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), lane, WEAK);
   if (access_write(checked ? &actor : NULL, access->region, access->offset, bytes, size))
     warp->block->cluster->progress++;

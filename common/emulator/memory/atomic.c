@@ -185,7 +185,7 @@ static void atomic_lane(Warp *warp, const Inst *inst, const LanePlaces *place) {
   bool shared = at->region->kind == REGION_SHARED;
   u8 old[MAX_BYTES], value[MAX_BYTES];
   size_t size = (size_t)atomic->size;
-  if (launch->hazards)
+  if (launch->check.on)
     race_atomic(&warp->check, pc_of_inst(warp, inst), place->lane, at->region, at->offset, place->bytes, atomic->scope);
   sync_atomic(shared ? warp->check.cluster->sync : launch->check.sync, &(Elements){at->data, size, atomic->count},
               &warp->check, place->lane, atomic->order, atomic->scope);

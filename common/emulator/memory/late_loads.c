@@ -119,7 +119,7 @@ static void find_useful(Walk *walk) {
 static void execute_watching_loads(Warp *warp, const Inst *inst, Mask mask) {
   const Watch *watch = warp_launch(warp)->program->watches[pc_of_inst(warp, inst)];
   for (int i = 0; i < watch->use_count; i++) flights_end(&warp->check, watch->uses[i]);
-  if (watch->load && warp_launch(warp)->hazards) {
+  if (watch->load && warp_launch(warp)->check.on) {
     race_advance(&warp->check, mask);
     flights_begin(&warp->check, watch->load, mask);
   }

@@ -47,9 +47,9 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
   uint64_t found = mask;
   for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);) {
     const Access *at = &place.at;
-    if (warp_launch(warp)->hazards && at->region)
+    if (warp_launch(warp)->check.on && at->region)
       race_read(&warp->check, pc_of_inst(warp, inst), place.lanes, at->region, at->offset, bytes, transfer->strength);
-    if (warp_launch(warp)->hazards && at->valid) check_local(warp, at, bytes);
+    if (warp_launch(warp)->check.on && at->valid) check_local(warp, at, bytes);
     set_elements(warp, transfer, place.lanes, at->data);
     found = add_found(found, addresses[place.lane], at->data, bytes);
     for (Mask rest = place.lanes; at->region && rest; rest &= rest - 1)
@@ -74,6 +74,8 @@ static void load_postponed(Warp *warp, const Inst *inst, Mask mask, const uint64
 static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
   const Transfer *transfer = inst->extra;
   uint64_t addresses[LANES];
+  mask &= guarded_lanes(warp, inst);
+  if (!mask) return;
   form_addresses(warp, &transfer->address, mask, addresses);
   for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);)
     if (place.at.region)
@@ -90,7 +92,7 @@ static void execute_ld(Warp *warp, const Inst *inst, Mask mask) {
     undefined_use(warp, inst, mask, transfer->address.slot, address_size(transfer));
     for (int e = 0; e < transfer->count; e++) undefined_clear(warp, mask, transfer->slots[e], transfer->slot_sizes[e]);
   }
-  if (transfer->postponed && warp_launch(warp)->hazards)
+  if (transfer->postponed && warp_launch(warp)->check.on)
     load_postponed(warp, inst, mask, addresses);
   else
     (transfer->strength == WEAK ? weak_load : load_strong)(warp, inst, mask, addresses);
@@ -107,7 +109,7 @@ static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t
     if (at->region)
       sync_store(sync_table(warp, at), &(Elements){at->data, (size_t)transfer->size, transfer->count}, &warp->check,
                  place.lane, transfer->order, transfer->strength);
-    if (warp_launch(warp)->hazards && at->region) {
+    if (warp_launch(warp)->check.on && at->region) {
       actor_set_lane(&actor, place.lane);
       race_write_by(&actor, at->region, at->offset, place.bytes, value);
     }
@@ -121,7 +123,7 @@ static void execute_st(Warp *warp, const Inst *inst, Mask mask) {
   form_addresses(warp, &transfer->address, mask, addresses);
   count_access(warp, inst, transfer->space, mask, addresses, transfer->size * transfer->count, ACCESS_WRITE);
   if (warp->has_undefined) undefined_use(warp, inst, mask, transfer->address.slot, address_size(transfer));
-  if (transfer->judges && warp_launch(warp)->hazards) judge_load(warp, transfer->judges, mask);
+  if (transfer->judges && warp_launch(warp)->check.on) judge_load(warp, transfer->judges, mask);
   (transfer->strength == WEAK ? weak_store : store_strong)(warp, inst, mask, addresses);
   if (warp->has_undefined) store_undefined(warp, inst, mask, addresses);
 }

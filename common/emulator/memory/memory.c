@@ -71,7 +71,7 @@ static bool shared_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_
 // Memory").
 static void check_begun(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, const Block *other) {
   const Clocks *known = warp->check.clocks ? warp->check.clocks[lane].known : NULL;
-  if (!warp_launch(warp)->hazards || warp->block == other || warp->block->peers_have_begun) return;
+  if (!warp_launch(warp)->check.on || warp->block == other || warp->block->peers_have_begun) return;
   for (int t = 0; known && t < other->thread_count; t++)
     if (known->clock[other->rank * other->thread_count + t]) return;
   hazard_report(warp, inst, lane, HAZARD_OUT_OF_BOUNDS, address, size,

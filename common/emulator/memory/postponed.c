@@ -12,8 +12,8 @@ enum { SLOT_UNIT = 64, FARTHEST = 128, MOST_CARRIERS = 16, MOST_STORES = 8 };
 
 typedef struct Search {
   Program *program;
-  uint16_t *reads, *writes;  // of each register in the whole program, at most 65535, by slot / SLOT_UNIT
-  bool *targets;             // by instruction: a branch leads there
+  uint16_t *reads;  // of each register in the whole program, at most 65535, by slot / SLOT_UNIT
+  bool *targets;    // by instruction: a branch leads there
 } Search;
 
 // From a load straight on: the registers that hold what follows from its value, and the stores that use it.
@@ -26,11 +26,11 @@ typedef struct Chain {
   bool conditional;
 } Chain;
 
-static void count_touches(Search *search) {
+static void count_register_reads(Search *search) {
   for (uint32_t t = 0; t < search->program->touch_count; t++) {
     const Touch *touch = &search->program->touches[t];
-    uint16_t *count = &(touch->written ? search->writes : search->reads)[touch->slot / SLOT_UNIT];
-    *count += *count < UINT16_MAX;
+    uint16_t *count = &search->reads[touch->slot / SLOT_UNIT];
+    *count += !touch->written && *count < UINT16_MAX;
   }
 }
 
@@ -49,12 +49,14 @@ static bool chain_carries(const Chain *chain, Slot slot) {
   return false;
 }
 
-// A register that holds the value alone: one instruction writes it.
+// Other instructions may write the register as well: Triton sets the one of each load to 0 before. It matters only who
+// reads it, and all_reads sees to that.
 static bool add_carriers(const Search *search, Chain *chain, const Inst *inst) {
   const Touch *touches = touches_of(search->program, inst);
   for (int t = 0; t < inst->touch_count; t++) {
     if (!touches[t].written) continue;
-    if (chain->carrier_count == MOST_CARRIERS || search->writes[touches[t].slot / SLOT_UNIT] != 1) return false;
+    if (chain_carries(chain, touches[t].slot)) continue;
+    if (chain->carrier_count == MOST_CARRIERS) return false;
     chain->carriers[chain->carrier_count++] = touches[t].slot;
   }
   return true;
@@ -99,10 +101,13 @@ static uint32_t all_reads(const Search *search, const Chain *chain) {
   return reads;
 }
 
+// Whether an instruction changes what the store has to know of the load: its address, and the lanes that have loaded.
 static bool writes_address(const Search *search, const Inst *load, const Inst *inst) {
   const Touch *touches = touches_of(search->program, inst);
   for (int t = 0; t < inst->touch_count; t++)
-    if (touches[t].written && touches[t].slot == address_register(load)) return true;
+    if (touches[t].written &&
+        (touches[t].slot == address_register(load) || (load->guarded && touches[t].slot == load->guard)))
+      return true;
   return false;
 }
 
@@ -129,13 +134,11 @@ void find_postponed_loads(Program *program) {
   size_t units = program->register_bytes / SLOT_UNIT + 1;
   Search search = {.program = program,
                    .reads = host_allocate(units, sizeof(uint16_t)),
-                   .writes = host_allocate(units, sizeof(uint16_t)),
                    .targets = host_allocate(program->count + 1, sizeof(bool))};
-  count_touches(&search);
+  count_register_reads(&search);
   find_targets(&search);
   for (uint32_t pc = 0; pc < program->count; pc++)
     if (is_plain_load(&program->code[pc])) try_load(&search, pc);
   free(search.reads);
-  free(search.writes);
   free(search.targets);
 }

@@ -65,9 +65,9 @@ static Scattered scattered_of(Warp *warp, const Transfer *transfer, RowActor *ro
                      .data = region->data,
                      .last = region->size - (uint64_t)(transfer->size * transfer->count),
                      .difference = neighbour->offset - neighbour->address,
-                     .alike = launch->hazards ? row->alike : FULL_MASK,
+                     .alike = launch->check.on ? row->alike : FULL_MASK,
                      .plain = transfer->count == 1 && transfer->slot_sizes[0] == transfer->size && !transfer->sink[0],
-                     .hazards = launch->hazards,
+                     .hazards = launch->check.on,
                      .alone = launch->alone};
 }
 
@@ -88,44 +88,55 @@ static Mask scattered_lanes(Mask mask, const uint64_t addresses[LANES], int byte
   return four ? mask & ((four & -four) - 1) : mask;
 }
 
-// Whether the lane's element is in the region, and its check may be the row's.
-ALWAYS_INLINE bool is_served(const Scattered *s, int lane, uint64_t address, int bytes) {
-  return address + s->difference <= s->last && !(address & (uint64_t)(bytes - 1)) && s->alike >> lane & 1;
+// The lanes of mask before the first one whose check may not be the row's.
+static Mask lanes_alike(Mask mask, Mask alike) {
+  Mask others = mask & ~alike;
+  return others ? mask & ((others & -others) - 1) : mask;
+}
+
+ALWAYS_INLINE bool is_served(const Scattered *s, uint64_t address, int bytes) {
+  return address + s->difference <= s->last && !(address & (uint64_t)(bytes - 1));
 }
 
 ALWAYS_INLINE void lock_scattered(const Scattered *s, uint64_t offset) {
-  if (!s->alone) memory_lock_next(s->lock, &(Access){.region = s->region, .offset = offset});
-}
-
-// A copy of its own, which the compiler keeps in registers; simple: of is_simple, as a constant.
-ALWAYS_INLINE Scattered own_copy(const Scattered *scattered, const bool simple) {
-  Scattered own = *scattered;
-  if (simple) own.plain = own.hazards = own.alone = true;
-  return own;
+  memory_lock_next(s->lock, &(Access){.region = s->region, .offset = offset});
 }
 
 // The commonest case, for which the loops below are compiled once more, without its questions.
 static bool is_simple(const Scattered *s) { return s->plain && s->hazards && s->alone; }
 
+// The check of a load or a store that is not of the commonest kind.
+__attribute__((noinline)) static void check_lane_load(const Scattered *s, Scatter *scatter, uint64_t offset, int lane,
+                                                      int bytes) {
+  if (race_read_lane(scatter, s->row, s->region, offset, lane, bytes)) return;
+  actor_set_lane(&s->row->actor, lane);
+  race_read_by(&s->row->actor, s->region, offset, bytes);
+}
+
+__attribute__((noinline)) static void check_lane_store(const Scattered *s, Scatter *scatter, uint64_t offset, int lane,
+                                                       int bytes, const u8 *value) {
+  if (race_write_lane(scatter, s->row, s->region, offset, lane, bytes)) return;
+  actor_set_lane(&s->row->actor, lane);
+  race_write_by(&s->row->actor, s->region, offset, bytes, value);
+}
+
 // Loads by the lanes of mask, one after the other, as far as their elements are in the region. Returns those done.
-ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask, const int bytes,
+ALWAYS_INLINE Mask load_lanes(const Scattered *s, const uint64_t addresses[LANES], Mask mask, const int bytes,
                               const bool simple) {
-  const Scattered own = own_copy(scattered, simple), *const s = &own;
+  const bool plain = simple || s->plain, hazards = simple || s->hazards, alone = simple || s->alone;
   Scatter scatter = {0};
-  if (s->hazards) scatter = race_scatter(s->row);
+  if (hazards) scatter = race_scatter(s->row);
   u8 *slot = SLOT(s->warp, s->transfer->slots[0], u8);
   Mask rest = mask;
   for (; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
-    if (!is_served(s, lane, addresses[lane], bytes)) break;
+    if (!is_served(s, addresses[lane], bytes)) break;
     uint64_t offset = addresses[lane] + s->difference;
     const u8 *data = s->data + offset;
-    lock_scattered(s, offset);
-    if (s->hazards && !race_read_lane(&scatter, s->row, s->region, offset, lane, bytes)) {
-      actor_set_lane(&s->row->actor, lane);
-      race_read_by(&s->row->actor, s->region, offset, bytes);
-    }
-    if (s->plain)
+    if (!alone) lock_scattered(s, offset);
+    if (hazards && !race_read_unit(&scatter, s->region, offset, lane, bytes))
+      check_lane_load(s, &scatter, offset, lane, bytes);
+    if (plain)
       copy_bytes(slot + lane * bytes, data, bytes);
     else
       set_elements(s->warp, s->transfer, 1u << lane, data);
@@ -134,27 +145,25 @@ ALWAYS_INLINE Mask load_lanes(const Scattered *scattered, const uint64_t address
 }
 
 // As load_lanes.
-ALWAYS_INLINE Mask store_lanes(const Scattered *scattered, const uint64_t addresses[LANES], Mask mask, const int bytes,
+ALWAYS_INLINE Mask store_lanes(const Scattered *s, const uint64_t addresses[LANES], Mask mask, const int bytes,
                                const bool simple) {
-  const Scattered own = own_copy(scattered, simple), *const s = &own;
+  const bool plain = simple || s->plain, hazards = simple || s->hazards, alone = simple || s->alone;
   Scatter scatter = {0};
-  if (s->hazards) scatter = race_scatter(s->row);
+  if (hazards) scatter = race_scatter(s->row);
   const u8 *slot = SLOT(s->warp, s->transfer->slots[0], u8);
   bool changed = false;
   Mask rest = mask;
   for (; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     u8 gathered[MAX_BYTES];
-    if (!is_served(s, lane, addresses[lane], bytes)) break;
+    if (!is_served(s, addresses[lane], bytes)) break;
     uint64_t offset = addresses[lane] + s->difference;
     u8 *data = s->data + offset;
-    const u8 *value = s->plain ? slot + lane * bytes : gathered;
-    if (!s->plain) gather_row(s->warp, s->transfer, lane, 1, gathered);
-    lock_scattered(s, offset);
-    if (s->hazards && !race_write_lane(&scatter, s->row, s->region, offset, lane, bytes)) {
-      actor_set_lane(&s->row->actor, lane);
-      race_write_by(&s->row->actor, s->region, offset, bytes, value);
-    }
+    const u8 *value = plain ? slot + lane * bytes : gathered;
+    if (!plain) gather_row(s->warp, s->transfer, lane, 1, gathered);
+    if (!alone) lock_scattered(s, offset);
+    if (hazards && !race_write_unit(&scatter, s->region, offset, lane, bytes))
+      check_lane_store(s, &scatter, offset, lane, bytes, value);
     changed |= memcmp(data, value, (size_t)bytes) != 0;
     copy_bytes(data, value, bytes);
   }
@@ -172,12 +181,12 @@ __attribute__((noinline)) static Mask store_words(const Scattered *s, const uint
 }
 
 static Mask load_scattered(const Scattered *s, const uint64_t addresses[LANES], Mask mask, int bytes) {
-  mask = scattered_lanes(mask, addresses, bytes);
+  mask = lanes_alike(scattered_lanes(mask, addresses, bytes), s->alike);
   return bytes == 4 && is_simple(s) ? load_words(s, addresses, mask) : load_lanes(s, addresses, mask, bytes, false);
 }
 
 static Mask store_scattered(const Scattered *s, const uint64_t addresses[LANES], Mask mask, int bytes) {
-  mask = scattered_lanes(mask, addresses, bytes);
+  mask = lanes_alike(scattered_lanes(mask, addresses, bytes), s->alike);
   return bytes == 4 && is_simple(s) ? store_words(s, addresses, mask) : store_lanes(s, addresses, mask, bytes, false);
 }
 
@@ -191,7 +200,7 @@ void weak_load(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
-  if (launch->hazards) race_row(&row, &warp->check, pc_of_inst(warp, inst), mask);
+  if (launch->check.on) race_row(&row, &warp->check, pc_of_inst(warp, inst), mask);
   for (Mask left = mask, done; left; left &= ~done) {
     int lane = __builtin_ctz(left), count = 1;
     Access access;
@@ -202,12 +211,12 @@ void weak_load(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses
       done = at_one_place(left, addresses);
       if (done & (done - 1)) {
         if (!launch->alone) memory_lock_next(&lock, &access);
-        if (launch->hazards) race_read_together(&row, access.region, access.offset, done, bytes);
+        if (launch->check.on) race_read_together(&row, access.region, access.offset, done, bytes);
         spread_elements(warp, transfer, done, access.data);
         continue;
       }
       count = evenly_spaced(left, addresses, (uint64_t)bytes);
-      if (count < SHORTEST_ROW && !(launch->hazards && row.lane_by_lane)) {
+      if (count < SHORTEST_ROW && !(launch->check.on && row.lane_by_lane)) {
         Scattered scattered = scattered_of(warp, transfer, &row, &lock, &neighbour);
         done = load_scattered(&scattered, addresses, left, bytes);
         if (done) continue;
@@ -216,9 +225,9 @@ void weak_load(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses
     }
     if (!launch->alone) memory_lock_next(&lock, &access);
     done = first_lanes(left, count);
-    if (launch->hazards && access.region)
+    if (launch->check.on && access.region)
       done = first_lanes(left, count = race_read_row(&row, access.region, access.offset, lane, count, bytes));
-    else if (launch->hazards && access.valid)
+    else if (launch->check.on && access.valid)
       check_local(warp, &access, bytes);
     load_row(warp, transfer, lane, count, access.data);
   }
@@ -233,7 +242,7 @@ void weak_store(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresse
   Neighbour neighbour = {0};
   PageLock *lock = NULL;
   RowActor row;
-  if (launch->hazards) race_row(&row, &warp->check, pc_of_inst(warp, inst), mask);
+  if (launch->check.on) race_row(&row, &warp->check, pc_of_inst(warp, inst), mask);
   for (Mask left = mask; left;) {
     int lane = __builtin_ctz(left), count = 1;
     u8 value[SHADOW_PAGE];
@@ -242,7 +251,7 @@ void weak_store(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresse
       break;
     if (access.region) {
       count = evenly_spaced(left, addresses, (uint64_t)bytes);
-      if (count < SHORTEST_ROW && !(launch->hazards && row.lane_by_lane)) {
+      if (count < SHORTEST_ROW && !(launch->check.on && row.lane_by_lane)) {
         Scattered scattered = scattered_of(warp, transfer, &row, &lock, &neighbour);
         Mask done = store_scattered(&scattered, addresses, left, bytes);
         left &= ~done;
@@ -252,7 +261,7 @@ void weak_store(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresse
     }
     gather_row(warp, transfer, lane, count, value);
     if (!launch->alone) memory_lock_next(&lock, &access);
-    if (launch->hazards && access.region)
+    if (launch->check.on && access.region)
       count = race_write_row(&row, access.region, access.offset, lane, count, bytes, value);
     store_bytes(warp, &access, value, count * bytes);
     left &= ~first_lanes(left, count);

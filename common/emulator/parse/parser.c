@@ -141,11 +141,11 @@ static const char *function_at(Parser *parser, const char *word, uint64_t offset
 // behind it, too.
 static void resolve_locations(Parser *parser) {
   const PendingLocation *pending = parser->locations.items;
-  const char *const *files = (const char *const *)parser->files.items + parser->text->first_file;
+  const char *const *files = parser->files.items;
   for (int i = parser->located; i < parser->locations.count; i++) {
-    int file = pending[i].location->file - parser->text->first_file;
-    if (file >= parser->text->file_count || !files[file])
-      parser_fail(parser, pending[i].line, "file %d is not declared by a .file", file);
+    int file = pending[i].location->file, number = file - parser->text->first_file;
+    if (number >= parser->text->file_count || !files[file])
+      parser_fail(parser, pending[i].line, "file %d is not declared by a .file", number);
     pending[i].location->function = function_at(parser, pending[i].label, pending[i].offset);
   }
   parser->located = parser->locations.count;

@@ -214,7 +214,7 @@ static HazardPlace place_of(const Launch *launch, const Inst *inst, const unsign
 
 static bool is_reported(const Warp *warp) {
   const Launch *launch = warp_launch(warp);
-  return launch->hazards && !launch->stopped && !warp->rehearses;
+  return launch->check.on && !launch->stopped && !warp->rehearses;
 }
 
 static void report_like(Hazard hazard, const Warp *warp, const Inst *inst, int lane, const char *format,
@@ -234,7 +234,7 @@ static void report_formatted(HazardGrade grade, bool stops, const Warp *warp, co
 }
 
 void hazard_add(const Hazard *hazard, const Warp *warp, const Inst *inst, int lane, const char *format, ...) {
-  if (warp_launch(warp)->stopped || warp->rehearses || !(hazard->stopped || warp_launch(warp)->hazards)) return;
+  if (warp_launch(warp)->stopped || warp->rehearses || !(hazard->stopped || warp_launch(warp)->check.on)) return;
   va_list arguments;
   va_start(arguments, format);
   report_like(*hazard, warp, inst, lane, format, arguments);
@@ -378,7 +378,7 @@ void hazard_report_past(HazardGrade grade, const Warp *warp, const Inst *inst, i
 const Inst *last_writer(const Cluster *cluster, const Region *region, uint64_t offset, HazardPlace *place) {
   const Launch *launch = cluster->launch;
   Cell cell;
-  if (!launch->hazards || !region->shadow.pages) return NULL;
+  if (!launch->check.on || !region->shadow.pages) return NULL;
   shadow_run(&region->shadow, offset, 1, launch->check.number, &cell);
   if (!(cell.write & EPOCH_KERNEL)) return NULL;
   const Inst *inst = &launch->program->code[epoch_pc(&launch->check.epochs, cell.write)];

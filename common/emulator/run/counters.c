@@ -84,6 +84,7 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_LOADS_UNDER_MUFU] = "loads_under_mufu",
     [COUNTER_INST_BARRIER] = "inst_barrier",
     [COUNTER_INST_SYNCHRONISATION_ONCE] = "inst_synchronisation_without_polls",
+    [COUNTER_INST_UNDER_LOAD_ONCE] = "inst_under_load_without_polls",
     [COUNTER_INST_MUFU_SCALED] = "inst_mufu_scaled",
     [COUNTER_WAITS_AT_ONCE] = "waits_at_once",
     [COUNTER_LOADS_IN_FLIGHT] = "loads_in_flight",
@@ -211,6 +212,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[COUNTER_LOADS_IN_FLIGHT] = counts->loads_in_flight;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   c.value[COUNTER_INST_SYNCHRONISATION_ONCE] = c.value[COUNTER_INST_SYNCHRONISATION] - counts->failed_polls;
+  c.value[COUNTER_INST_UNDER_LOAD_ONCE] = c.value[COUNTER_INST_UNDER_LOAD] - counts->failed_polls_under_load;
   return c;
 }
 

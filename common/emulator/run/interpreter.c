@@ -119,7 +119,7 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
   for (int executed = 1;; executed++) {
     const Inst *inst = &code[pc];
     Mask exec = mask;
-    if (inst->guarded) exec &= *SLOT(warp, inst->guard, const Mask) ^ (inst->guard_negated ? FULL_MASK : 0);
+    if (inst->guarded) exec &= guarded_lanes(warp, inst);
     warp->pc = pc + 1;
     Mask waits = inst->converge && exec ? exec & ~converge(warp, inst, exec) : 0;
     exec &= ~waits;

@@ -66,7 +66,7 @@ static uint32_t count_clusters(Launch *launch, EmulatorError *error) {
   uint64_t block_threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
   uint64_t cluster_threads = cluster_blocks * ((block_threads + LANES - 1) / LANES * LANES) + ASYNC_AGENTS;
   uint64_t clusters = blocks / cluster_blocks;
-  if (!launch->hazards || epoch_layout(&launch->check.epochs, clusters, cluster_threads, launch->program->count))
+  if (!launch->check.on || epoch_layout(&launch->check.epochs, clusters, cluster_threads, launch->program->count))
     return (uint32_t)clusters;
   launch_invalid(error, "%s: too many blocks, threads and instructions for the race check; run with --hazards=off",
                  launch->program->functions[0].ptx->name);
@@ -84,13 +84,12 @@ EmulatorStatus emulator_launch(Emulator *emulator, EmulatorModule *module, const
                    .global = &emulator->global,
                    .hazard_list = &emulator->hazards,
                    .program = program,
-                   .hazards = emulator->options.hazards,
                    .advise_wait = async_advise_wait,
                    .schedule = emulator->options.schedule,
                    .fair = emulator->options.fair,
                    .record = emulator->options.steps > 0 ? &emulator->steps : NULL,
                    .step_limit = emulator->options.step_limit};
-  launch.check = (CheckLaunch){.on = launch.hazards,
+  launch.check = (CheckLaunch){.on = emulator->options.hazards,
                                .lane_by_lane = emulator->lane_by_lane,
                                .asynchronous = program->asynchronous,
                                .has_first_guesses = program->has_first_guesses,

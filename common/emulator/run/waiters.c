@@ -453,7 +453,7 @@ Foresight foresee_signals(Cluster *cluster) {
   program.code = copy_code(running->program);
   launch.program = &program;
   launch.hazard_list = &list;
-  launch.hazards = launch.check.on = false;
+  launch.check.on = false;
   launch.step_limit = 0;
   cluster->launch = &launch;
   cluster->check.launch = &launch.check;

@@ -317,7 +317,7 @@ static void start_shared(Block *block) {
   uint64_t reserved = special_knows_reserved_shared(launch->program) ? RESERVED_SHARED : 0;
   block->shared = host_allocate(1, sizeof(Region));
   if (!region_init(block->shared, REGION_SHARED, SHARED_BASE - reserved, launch->shared_size + reserved,
-                   launch->hazards, &launch->emulator->usage))
+                   launch->check.on, &launch->emulator->usage))
     out_of_memory();
   region_host_write(block->shared, 0, reserved);
 }

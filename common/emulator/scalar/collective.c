@@ -47,7 +47,7 @@ static bool shuffle_source(ShuffleMode mode, int lane, u32 b, u32 c, int *from) 
 // A lane that has exited, that the block does not have, or that the reader does not name as a member has no value to
 // give. Reductions of a part of a warp read such values, and do not use them.
 static void check_source(Warp *warp, const Inst *inst, int lane, int from, u32 members) {
-  if (!warp_launch(warp)->hazards || warp->rehearses || warp->live & members & 1u << from) return;
+  if (!warp_launch(warp)->check.on || warp->rehearses || warp->live & members & 1u << from) return;
   UndefinedSource source = {.kind = SHUFFLED, .size = from, .whole = true};
   undefined_add(warp, inst, lane, &source, inst->d, sizeof(u32), NULL);
 }

@@ -123,8 +123,27 @@ static void check_warpgroup(const Warp *warp, const Inst *inst) {
   }
 }
 
+// One that leaves the warp the registers that it has is none to the others of its warpgroup. Triton's warps execute such
+// ones before they have met.
+static bool changes_nothing(const Warp *warp, const Inst *inst) {
+  return warp->share.adjusted && warp->share.registers == (int)inst->immediate;
+}
+
+static void check_met(const Warp *warp, const Inst *inst) {
+  const Block *block = warp->block;
+  int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
+  for (int w = first; w < first + WARPGROUP_WARPS && w < block->warp_count; w++) {
+    const Warp *other = &block->warps[w];
+    if (other == warp || (other->share.adjusted == warp->share.adjusted && knows_share(warp, other))) continue;
+    hazard_report_graded(HAZARD_FORMAL, warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0,
+                         "the warpgroup's warps have not synchronised since their last setmaxnreg. This one changes "
+                         "nothing, and Triton's kernels, which have such ones, are right on Hopper");
+    return;
+  }
+}
+
 void setmaxnreg_check_exit(const Warp *warp) {
-  if (!warp_launch(warp)->hazards) return;
+  if (!warp_launch(warp)->check.on) return;
   const Block *block = warp->block;
   int first = warp->index / WARPGROUP_WARPS * WARPGROUP_WARPS;
   for (int w = first; w < first + WARPGROUP_WARPS && w < block->warp_count; w++) {
@@ -161,7 +180,11 @@ static void check_request(const Warp *warp, const Inst *inst, bool takes, int wa
 static void execute_setmaxnreg(Warp *warp, const Inst *inst, Mask mask) {
   int wanted = (int)inst->immediate, lane = __builtin_ctz(mask);
   bool takes = inst->flags, first_try = !warp->share.asked;
-  if (first_try && warp_launch(warp)->hazards) check_request(warp, inst, takes, wanted);
+  if (start_registers(warp->block) && changes_nothing(warp, inst)) {
+    if (warp_launch(warp)->check.on) check_met(warp, inst);
+    return;
+  }
+  if (first_try && warp_launch(warp)->check.on) check_request(warp, inst, takes, wanted);
   if (!start_registers(warp->block)) return;
   warp->share.asked = takes && wanted - registers_of(warp) > spare(warp->block);
   if (warp->share.asked) {

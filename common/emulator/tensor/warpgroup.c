@@ -145,7 +145,7 @@ void warpgroup_finish(Warp *warp, uint32_t number) {
 void warpgroup_learn(Warp *warp, Mask mask, uint32_t after, uint32_t number) {
   Cluster *cluster = warp->block->cluster;
   Clocks *done = NULL;
-  if (!cluster->launch->hazards) return;
+  if (!cluster->launch->check.on) return;
   if (number - after > WARPGROUP_TURNS) after = number - WARPGROUP_TURNS;
   for (uint32_t n = after + 1; n <= number; n++) {
     const WarpgroupTurn *turn = warpgroup_past_turn(warp, n);

@@ -395,7 +395,7 @@ static void execute_wgmma(Warp *warp, const Inst *inst, Mask mask) {
   name_registers(op, inst, plan);
   group_add(async_groups(warp, GROUP_WGMMA), mask, op);
   warp_set_meanwhile(warp, MEANWHILE_WGMMA, true);
-  if (warp_launch(warp)->hazards) {
+  if (warp_launch(warp)->check.on) {
     if (warp->index % WARPGROUP_WARPS == 0) turn->issue = async_issue_by(op, mask, WARPGROUP_WARPS);
     async_make_collective(op, mask);
     if (warpgroup_all_have(warp, number)) read_operands(op, turn);

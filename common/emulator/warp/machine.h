@@ -215,6 +215,7 @@ typedef struct InstCounts {
   uint64_t under[MEANWHILE_KINDS];                                    // of `warps`, while that was under way
   uint64_t pending_loads;                                             // bulk ones of the cluster, at each of `warps`
   uint64_t failed_polls;                                              // of `warps`: the mbarrier was not ready
+  uint64_t failed_polls_under_load;                                   // of these, while a load was under way
   uint64_t at_once;          // waits for an mbarrier whose phase was over at the first look
   uint64_t loads_in_flight;  // once each bulk load has started
 } InstCounts;
@@ -239,7 +240,6 @@ struct Launch {
   size_t dynamic_shared;
   uint8_t *params;
   CheckLaunch check;
-  bool hazards;  // they are looked for
   // What a report says of an operation that somebody has not waited for; of the room of the operations.
   void (*advise_wait)(struct Advice *advice, const struct Unwaited *unwaited);
   _Atomic(const Inst *) noted_swizzle;  // the copy whose note on its swizzle stands for all: tensor_copy.c

@@ -179,3 +179,9 @@ const PtxFunction *module_definition(const PtxModule *module, const char *name);
 static inline uint8_t *warp_registers(Warp *warp) { return *(uint8_t **)warp; }  // the first member of Warp
 
 #define SLOT(warp, slot, type) ((type *)__builtin_assume_aligned(warp_registers(warp) + (slot), 64))
+
+// The lanes whose guard lets them execute an instruction.
+static inline Mask guarded_lanes(Warp *warp, const Inst *inst) {
+  if (!inst->guarded) return FULL_MASK;
+  return *SLOT(warp, inst->guard, const Mask) ^ (inst->guard_negated ? FULL_MASK : 0);
+}

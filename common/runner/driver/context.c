@@ -10,6 +10,7 @@ struct CUctx_st {
   unsigned flags;
   bool is_primary;
   uint64_t id;
+  unsigned attached;  // by cuCtxAttach
 };
 
 static struct CUctx_st primary = {.is_primary = true, .id = 1};
@@ -76,6 +77,21 @@ API(cuCtxDestroy_v2, (CUcontext context)) {
   if (context_stack.count && context_stack.items[context_stack.count - 1] == context) context_stack.count--;
   locked->sticky = CUDA_SUCCESS;
   free(context);
+  return CUDA_SUCCESS;
+}
+
+// The context counts its uses, as programs of CUDA 3 and PyCUDA let it do.
+API(cuCtxAttach, (CUcontext * context, unsigned flags)) {
+  ENTER();
+  if (!context || flags) return CUDA_ERROR_INVALID_VALUE;
+  *context = context_current();
+  (*context)->attached++;
+  return CUDA_SUCCESS;
+}
+
+API(cuCtxDetach, (CUcontext context)) {
+  if (!context || !context->attached) return cuCtxDestroy_v2(context);
+  context->attached--;
   return CUDA_SUCCESS;
 }
 

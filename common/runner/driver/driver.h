@@ -75,6 +75,8 @@ char *texts_join(const Texts *texts);
 // Takes over the text. False when memory is exhausted, or the text is NULL.
 bool texts_add(Texts *texts, char *text);
 void texts_free(Texts *texts);
+// Adds the barrier of a grid, if the texts call it and none defines it: grid_barrier.c.
+void add_grid_barrier(Texts *texts);
 // The bytes of a file, with zeros behind them, which the caller frees; or NULL.
 char *module_read_file(const char *path, size_t *size);
 

@@ -106,6 +106,7 @@ static CUresult load_image(CUmodule *result, const void *image) {
   if (!result || !image) return CUDA_ERROR_INVALID_VALUE;
   CUresult status = texts_of(image, &texts);
   if (status != CUDA_SUCCESS) return status;
+  add_grid_barrier(&texts);
   CUmodule module = calloc(1, sizeof *module);
   for (int i = 0; i < texts.count; i++) {
     shorten_paths((char *)texts.items[i].ptx);
@@ -470,6 +471,12 @@ API(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config)) {
 API(cuKernelSetCacheConfig, (CUkernel kernel, CUfunc_cache config, CUdevice device)) {
   (void)device;
   return cuFuncSetCacheConfig((CUfunction)(void *)kernel, config);
+}
+
+// For cuLaunchGrid, which is missing. PyCUDA sets the shape, and then launches as everyone does.
+API(cuFuncSetBlockShape, (CUfunction function, int x, int y, int z)) {
+  ENTER();
+  return !function || x < 1 || y < 1 || z < 1 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API(cuFuncSetSharedMemConfig, (CUfunction function, CUsharedconfig config)) {

@@ -1,5 +1,6 @@
-"""Python runs this when it starts under hopper-run: PyTorch is prepared as soon as the program imports it."""
+"""Python runs this when it starts under hopper-run: PyTorch and Triton are prepared as soon as they are imported."""
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -8,13 +9,17 @@ import sys
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-class TorchFinder:  # pylint: disable=too-few-public-methods
-    """Finds torch where it is, and adds a step to the end of its import."""
+# What prepares a module.
+PREPARED_BY = {"torch": "hopper_run_torch", "triton.testing": "hopper_run_triton"}
+
+
+class Preparer:  # pylint: disable=too-few-public-methods
+    """Finds such a module where it is, and adds a step to the end of its import."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        """The spec of torch; None for any other module."""
-        if name != "torch":
+        """The spec of a module that is prepared; None for any other one."""
+        if name not in PREPARED_BY:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
@@ -23,9 +28,7 @@ class TorchFinder:  # pylint: disable=too-few-public-methods
 
         def exec_module(module):
             run(module)
-            import hopper_run_torch  # pylint: disable=import-outside-toplevel
-
-            hopper_run_torch.install()
+            importlib.import_module(PREPARED_BY[name]).install()
 
         spec.loader.exec_module = exec_module
         return spec
@@ -40,5 +43,5 @@ def run_the_users():
 
 
 if "HOPPER_RUN_REPORT" in os.environ:
-    sys.meta_path.insert(0, TorchFinder)
+    sys.meta_path.insert(0, Preparer)
 run_the_users()

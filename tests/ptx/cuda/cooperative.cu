@@ -99,6 +99,36 @@ extern "C" __global__ void counts_in_local_memory(unsigned *flag, int *out) {
   }
 }
 
+// Looks at most 10,000 times. The count is in local memory alone: at most places of the loop the registers are the same
+// in every round.
+extern "C" __global__ void gives_up_by_local_memory(const unsigned *flag, int *out) {
+  int looks;
+  asm volatile(
+      "{\n"
+      ".local .u32 looks;\n"
+      ".reg .u32 %%value;\n"
+      ".reg .pred %%again;\n"
+      "mov.u32 %%value, 0;\n"
+      "st.local.u32 [looks], %%value;\n"
+      "look:\n"
+      "ld.acquire.gpu.u32 %%value, [%1];\n"
+      "setp.ne.u32 %%again, %%value, 0;\n"
+      "@%%again bra done;\n"
+      "ld.local.u32 %%value, [looks];\n"
+      "add.u32 %%value, %%value, 1;\n"
+      "st.local.u32 [looks], %%value;\n"
+      "setp.lt.u32 %%again, %%value, 10000;\n"
+      "mov.u32 %%value, 0;\n"
+      "@%%again bra look;\n"
+      "done:\n"
+      "ld.local.u32 %0, [looks];\n"
+      "}"
+      : "=r"(looks)
+      : "l"(flag)
+      : "memory");
+  out[threadIdx.x] = looks;
+}
+
 // A prefix sum in one pass: each block waits for the one before. With `backwards` the last one begins, as no decoupled
 // look-back does that takes its blocks' numbers as they are.
 extern "C" __global__ void look_back(const int *in, int *out, unsigned *ready, int backwards) {
@@ -150,6 +180,44 @@ extern "C" __global__ void hand_on(int *data, unsigned *flags, int *out, int fen
   } else {
     while (load_acquire(&flags[1]) == 0) {}
     *out = *data;
+  }
+}
+
+// Blocks 0 and 1 each tell block 2 of a value. Its first thread learns of both, but its only fence stands between: so
+// its relaxed flag hands on the order of block 0's value alone. A thread of another warp, which the flag reaches, uses
+// both. With `asks` it has learnt of block 1's value itself.
+extern "C" __global__ void hand_on_one_of_two(int *data, unsigned *flags, int *out, int asks) {
+  if (blockIdx.x < 2) {
+    if (threadIdx.x) return;
+    data[blockIdx.x] = 40 + blockIdx.x;
+    store_release(&flags[blockIdx.x], 1);
+  } else if (threadIdx.x == 0) {
+    while (load_acquire(&flags[0]) == 0) {}
+    __threadfence();
+    while (load_acquire(&flags[1]) == 0) {}
+    asm volatile("st.relaxed.gpu.u32 [%0], 1;" : : "l"(&flags[2]) : "memory");
+  } else if (threadIdx.x == 32) {
+    while (load_acquire(&flags[2]) == 0) {}
+    while (asks && load_acquire(&flags[1]) == 0) {}
+    *out = data[0] + data[1];
+  }
+}
+
+// Block 1 says that it has come, and takes its time before it looks who else has. Block 0 comes, looks, writes and says
+// so by the same count: nothing keeps block 1 from looking before that.
+extern "C" __global__ void write_after_meeting(unsigned *arrived, int *data, int *out, int before, int after) {
+  __shared__ volatile int work;
+  for (int i = 0; i < before && blockIdx.x == 0; i++) work = i;
+  __threadfence();
+  atomicAdd(arrived, 1);
+  for (int i = 0; i < after && blockIdx.x == 1; i++) work = i;
+  while (load_acquire(arrived) < 2) {}
+  if (blockIdx.x == 1) {
+    *out = *data;
+  } else {
+    *data = 42;
+    __threadfence();
+    atomicAdd(arrived, 1);
   }
 }
 

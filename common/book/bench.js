@@ -1,0 +1,425 @@
+// The bench beside a lesson: runs the stage's kernel, or one of its mistakes, in a worker, and shows at the source's lines
+// what the emulator found and counted. The address holds what was run: #run&kernel=5&seqlen=256.
+"use strict";
+
+const bench = byId("Bench"), options = byId("Options");
+const stage = bench.dataset.stage;
+let data;          // bench.json
+let worker, abort; // the one that works, and how to end the wait for it
+let shown = null;  // the run whose result is shown: {words, options, kernel, result, shows}
+const listings = {};  // by path: a promise of the lines as HTML
+const kernels = {};   // by name: a promise of the text of its PTX
+
+const WIDE = "(min-width: 82rem)";  // as in book.css: there the bench stands beside the lesson
+
+const COUNTERS = [["warp instructions", /^smsp__inst_executed\.sum$/], ["barriers and waits", /^inst_synchronisation$/],
+  ["special functions", /^inst_mufu$/], ["wavefronts of shared memory", /wavefronts_mem_shared/],
+  ["bank conflicts", /bank_conflicts/], ["sectors of global memory", /sectors.*(global|lg)/],
+  ["bytes of shared memory by wgmma and TMA", /shared_(read|write)_bytes|wgmma.*bytes/], ["FLOP of tensor cores", /tensor_flops/]];
+const OUTCOMES = {
+  "right": "the result is right, and nothing is reported",
+  "right-hazard": "the result is right, and a hazard is reported",
+  "wrong": "the result is wrong, and nothing is reported",
+  "wrong-hazard": "the result is wrong, and a hazard is reported",
+  "stops": "it does not come to a result",
+};
+
+const mistakeOf = key => data.mistakes.find(one => one.key == key);
+const partsOf = number => data.mistakes.filter(one => parseInt(one.key) == number);
+const say = words => { byId("Status").textContent = words; };
+
+// ---- what is asked for ----
+
+function makeFields() {
+  const kernel = byId("Kernel");
+  kernel.append(element("option", {value: "", textContent: "as the lesson has it"}));
+  for (const {key, title} of data.mistakes) kernel.append(element("option", {value: key, textContent: `mistake ${key}: ${title}`}));
+  const own = element("option", {value: "own", textContent: "the PTX below, edited", hidden: true});
+  kernel.append(own);
+  for (const [name, value] of data.fields) {
+    let field;
+    if (Array.isArray(value)) {
+      field = element("select", {name}, ...value.map(each => element("option", {textContent: each})));
+    } else if (typeof value == "boolean") {
+      field = element("input", {name, type: "checkbox", checked: value});
+    } else {
+      field = element("input", {name, type: "number", min: 0, value});
+    }
+    options.elements.more.parentElement.before(element("label", {}, name.replace("-", " ") + " ", field));
+  }
+  for (const path of data.files) byId("File").append(element("option", {textContent: path}));
+}
+
+// The options of the form that are not what they are anyway.
+function chosenOptions() {
+  const words = [];
+  for (const [name, value] of data.fields) {
+    const field = options.elements[name];
+    if (typeof value == "boolean" ? field.checked : field.value != String(Array.isArray(value) ? value[0] : value)) {
+      words.push(typeof value == "boolean" ? `--${name}` : `--${name}=${field.value}`);
+    }
+  }
+  return [...words, ...options.elements.more.value.split(/\s+/).filter(word => word)];
+}
+
+// Sets the form to the options of a run.
+function setOptions(words) {
+  const left = [];
+  for (const [name, value] of data.fields) {
+    const field = options.elements[name];
+    typeof value == "boolean" ? field.checked = value : field.value = Array.isArray(value) ? value[0] : value;
+  }
+  for (const word of words) {
+    const [name, value] = word.replace(/^--/, "").split("=");
+    const field = data.fields.some(([known]) => known == name) && options.elements[name];
+    if (!field) left.push(word);
+    else field.type == "checkbox" ? field.checked = true : field.value = value;
+  }
+  options.elements.more.value = left.join(" ");
+}
+
+function keepInAddress() {
+  const state = new URLSearchParams({kernel: byId("Kernel").value});
+  for (const word of chosenOptions()) state.append("o", word);
+  history.replaceState(null, "", "#run&" + state);
+}
+
+// ---- runs ----
+
+function textOf(name) {
+  kernels[name] ??= fetch(`${root}ptx/${name}.ptx.gz`).then(answer => {
+    if (!answer.ok) throw new Error(`the kernel ${name} cannot be loaded: ${answer.status}`);
+    return new Response(answer.body.pipeThrough(new DecompressionStream("gzip"))).text();
+  });
+  kernels[name].catch(() => delete kernels[name]);
+  return kernels[name];
+}
+
+function work(request) {
+  worker ??= new Worker(root + "web/worker.js");
+  return new Promise((resolve, reject) => {
+    abort = reject;
+    worker.onmessage = event => event.data.progress ? say(`${event.data.progress} ...`) : resolve(event.data);
+    worker.onerror = event => reject(new Error(event.message));
+    worker.postMessage(request);
+  });
+}
+
+function stop() {
+  worker?.terminate();
+  worker = undefined;
+  abort?.(new Error("stopped"));
+}
+
+// One run after the other; each is {kernel, options, shows}. Their buttons appear as they end.
+async function runAll(requests) {
+  byId("Run").hidden = true;
+  byId("Stop").hidden = false;
+  byId("Runs").replaceChildren();
+  byId("Happened").replaceChildren();
+  shown = null;
+  const done = [];
+  try {
+    for (const {kernel, options: words, shows, refused} of requests) {
+      say("loading ...");
+      const ptx = refused ? "" : kernel == "own" ? byId("Own").querySelector("textarea").value :
+        await textOf(stage + (kernel ? `-${kernel}` : ""));
+      const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
+        await work({stage, ptx, edited: kernel == "own", options: words});
+      done.push({kernel, options: words, result, shows: shows ?? []});
+      showRuns(done);
+    }
+    say("");
+  } catch (error) {
+    say(error.message);
+  }
+  byId("Stop").hidden = true;
+  byId("Run").hidden = false;
+  return done;
+}
+
+function outcomeOf({report, hazards}) {
+  const line = report.match(/^result +(\w+)/m)?.[1];
+  if (!line || hazards.some(hazard => hazard.stopped)) return "stops";
+  const isReported = hazards.some(hazard => hazard.grade != "note");
+  return (line == "right" ? "right" : "wrong") + (isReported ? "-hazard" : "");
+}
+
+// ---- what happened ----
+
+function showRuns(done) {
+  const buttons = done.map(one => {
+    const name = one.kernel == "own" ? "your PTX" : one.kernel ? `mistake ${one.kernel}` : "the kernel";
+    const button = element("button", {type: "button", textContent: [name, ...one.options].join(" ")});
+    button.addEventListener("click", () => show(one, done));
+    return button;
+  });
+  if (done.length > 1) byId("Runs").replaceChildren(...buttons);
+  show(done.at(-1), done);
+}
+
+const where = place => place?.file ? `${place.file.split("/").pop()}:${place.line}` : place ? `PTX line ${place.ptx}` : "";
+
+// Hazards of one kind at the same lines are one: [[hazard, how many], ...].
+function together(hazards) {
+  const groups = new Map();
+  for (const hazard of hazards) {
+    const key = [hazard.kind, hazard.grade, where(hazard.here), where(hazard.other)].join();
+    groups.has(key) ? groups.get(key)[1]++ : groups.set(key, [hazard, 1]);
+  }
+  return [...groups.values()];
+}
+
+// A hazard: its first line, the buttons that show its lines, and the rest, which only the first one has unfolded.
+function hazardCard([hazard, times], place) {
+  const [title, ...rest] = hazard.text.trim().replace(/^ {4}/gm, "").split("\n");
+  const words = element("details", {open: !place}, element("summary", {textContent: title}), rest.join("\n"));
+  const card = element("section", {className: `hazard ${hazard.grade}`}, words);
+  for (const spot of [hazard.here, hazard.other]) {
+    if (!spot?.file) continue;
+    const button = element("button", {type: "button", textContent: where(spot)});
+    button.addEventListener("click", () => goTo(spot));
+    card.append(button);
+  }
+  if (times > 1) card.append(element("span", {textContent: `and ${times - 1} more at the same lines`}));
+  return card;
+}
+
+const squeezed = text => text.split(/\s+/).join(" ");
+
+function show(one, done) {
+  shown = one;
+  const {result} = one, outcome = outcomeOf(result);
+  [...byId("Runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == one));
+  const line = result.report.match(/^result +(.*)$/m)?.[1] ?? result.error ?? result.errors.trim().split("\n")[0];
+  const box = byId("Happened");
+  box.replaceChildren(element("p", {className: `verdict ${outcome.startsWith("right") ? "right" : "wrong"}`, textContent: line}));
+  for (const words of one.shows) {
+    const isSeen = squeezed(result.terminal).includes(squeezed(words));
+    box.append(element("p", {className: "shows", textContent: `${isSeen ? "as the lesson says" : "not as the lesson says"}: ${words}`}));
+  }
+  box.append(...together(result.hazards).map(hazardCard));
+  byId("Report").querySelector("pre").textContent = result.terminal;
+  showCounters(result.lines);
+  const spot = result.hazards.find(hazard => hazard.here?.file)?.here;
+  spot ? goTo(spot) : showSource(firstEdit() ?? hottestLine(result.lines));
+  if (result.ms) say(`${Math.round(result.ms)} ms in this browser`);
+}
+
+function showCounters(lines) {
+  const names = [...new Set(lines.flatMap(line => Object.keys(line.counters)))].sort(), before = byId("Counter").value;
+  const some = COUNTERS.filter(([, pattern]) => names.some(name => pattern.test(name)));
+  byId("Counter").replaceChildren(...some.map(([name]) => element("option", {textContent: name})),
+    element("optgroup", {label: "all"}, ...names.map(name => element("option", {textContent: name}))));
+  if ([...some.map(([name]) => name), ...names].includes(before)) byId("Counter").value = before;
+}
+
+// The line of the file that is shown with most instructions.
+function hottestLine(lines) {
+  const here = lines.filter(line => line.file == byId("File").value);
+  const instructions = line => line.counters["smsp__inst_executed.sum"] ?? 0;
+  return here.sort((a, b) => instructions(b) - instructions(a))[0]?.line;
+}
+
+// ---- the source ----
+
+function linesOf(path) {
+  listings[path] ??= fetch(`${root}${path}.html`).then(answer => answer.text()).then(text => {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    return [...page.querySelectorAll("pre[data-path] code > span")].map(line => line.innerHTML.replace(/\n$/, ""));
+  });
+  return listings[path];
+}
+
+const chosenMistake = () => mistakeOf(shown ? shown.kernel : byId("Kernel").value);
+
+// The number of the first line that a mistake changes, in the file that is shown.
+function firstEdit() {
+  const changed = chosenMistake()?.edits;
+  if (!changed) return undefined;
+  const path = data.files.find(file => changed[file]?.length);
+  if (path) byId("File").value = path;
+  return path && changed[path][0][0] + 1;
+}
+
+// The lines of a file as the chosen kernel has them: {html, number, kind}; lines that a mistake removes have no number.
+function withEdits(lines, edits) {
+  const rows = [];
+  let place = 0;
+  const keep = end => { for (; place < end; place++) rows.push({html: lines[place]}); };
+  for (const [line, gone, come] of edits) {
+    keep(line);
+    for (; place < line + gone; place++) rows.push({html: lines[place], kind: "gone"});
+    for (const html of come) rows.push({html, kind: "new"});
+  }
+  keep(lines.length);
+  let number = 0;
+  for (const row of rows) if (row.kind != "gone") row.number = ++number;
+  return rows;
+}
+
+// The file that is chosen, with the line in sight; isNamed: it is marked, because somebody asked for it.
+async function showSource(line, isNamed = false) {
+  const path = byId("File").value, pane = byId("Pane"), code = pane.querySelector("code");
+  const rows = withEdits(await linesOf(path), chosenMistake()?.edits[path] ?? []);
+  if (byId("File").value != path) return;
+  const name = byId("Counter").value, pattern = COUNTERS.find(([words]) => words == name)?.[1];
+  const counts = new Map(), grades = new Map(), result = shown?.result;
+  for (const one of result?.lines ?? []) {
+    if (one.file != path) continue;
+    let sum = 0;
+    for (const [counter, value] of Object.entries(one.counters)) if (pattern ? pattern.test(counter) : counter == name) sum += value;
+    if (sum) counts.set(one.line, (counts.get(one.line) ?? 0) + sum);
+  }
+  for (const hazard of result?.hazards ?? []) {
+    for (const place of [hazard.other, hazard.here]) if (place?.file == path) grades.set(place.line, hazard.grade);
+  }
+  const most = Math.max(1, ...counts.values());
+  pane.classList.toggle("counted", counts.size > 0);
+  code.replaceChildren(...rows.map(({html, number, kind}) => {
+    const count = counts.get(number), grade = grades.get(number);
+    const row = element("span", {className: [kind, grade && `at-${grade}`].filter(word => word).join(" ")});
+    const cell = element("i", {textContent: count ? count.toLocaleString("en") : ""});
+    if (count) cell.style.setProperty("--heat", `${Math.round(10 + 50 * Math.sqrt(count / most))}%`);
+    row.innerHTML = html || " ";
+    row.prepend(cell, element("b", {textContent: number ?? "−"}));
+    row.append("\n");
+    row.dataset.line = number ?? "";
+    return row;
+  }));
+  pane.setAttribute("aria-label", path);
+  const row = line && code.querySelector(`[data-line="${line}"]`);
+  row?.classList.toggle("chosen", isNamed);
+  if (row) pane.scrollTop = row.offsetTop - pane.clientHeight / 2;  // scrollIntoView would move the lesson as well
+}
+
+function goTo({file, line}, isNamed) {
+  if (![...byId("File").options].some(option => option.value == file)) byId("File").append(element("option", {textContent: file}));
+  byId("File").value = file;
+  showSource(line, isNamed);
+}
+
+// A name in the lesson leads to its line; while the bench stands beside the lesson, on the bench.
+function showNames() {
+  for (const link of document.querySelectorAll("article a.code")) {
+    const [, file, line] = link.getAttribute("href").match(/^(?:\.\.\/)*(.*)\.html(?:#L(\d+))?$/) ?? [];
+    if (!data.files.includes(file)) continue;
+    link.addEventListener("click", event => {
+      const isBeside = document.body.classList.contains("benched") && matchMedia(WIDE).matches;
+      if (!isBeside || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      goTo({file, line}, true);
+    });
+  }
+}
+
+// ---- a mistake: first a guess, then its runs ----
+
+function chooseMistake(number) {
+  openBench();
+  const parts = partsOf(number);
+  byId("Kernel").value = parts[0].key;
+  shown = null;
+  byId("Runs").replaceChildren();
+  byId("Happened").replaceChildren();
+  const typed = parts.find(part => part.needs);
+  byId("Guess").hidden = Boolean(typed);
+  say(typed ? `This mistake changes more than the kernel. At home: make break-${stage}-${number}` : "");
+  byId("Guess").reset();
+  byId("Guess").dataset.number = number;
+  setOptions((parts[0].runs[0]?.[0] ?? "").split(/\s+/).filter(word => word));
+  showSource(firstEdit());
+  if (!typed) byId("Guess").querySelector("input").focus({preventScroll: true});
+}
+
+byId("Guess").addEventListener("submit", async event => {
+  event.preventDefault();
+  const guess = new FormData(event.target).get("guess"), number = event.target.dataset.number;
+  event.target.hidden = true;
+  const requests = partsOf(number).flatMap(part => part.refused ? [{kernel: part.key, options: [], shows: [], refused: part.refused}] :
+    part.runs.map(([words, shows]) => ({kernel: part.key, options: words.split(/\s+/).filter(word => word), shows})));
+  keepInAddress();
+  const done = await runAll(requests);
+  if (!done.length) return;
+  const met = [...new Set(done.map(({result}) => outcomeOf(result)))].map(outcome => OUTCOMES[outcome]);
+  const happened = met.length == 1 ? met[0] : `in one run ${met.join("; in another one ")}`;
+  byId("Happened").prepend(element("p", {className: "guessed",
+    textContent: `Your guess: ${OUTCOMES[guess]}. What happened: ${happened}.`}));
+});
+
+// ---- the form, and the address ----
+
+function runChosen() {
+  const kernel = byId("Kernel").value, one = mistakeOf(kernel);
+  byId("Guess").hidden = true;
+  if (one?.needs) return say(`This mistake changes more than the kernel. At home: make break-${stage}-${parseInt(kernel)}`);
+  if (kernel != "own") keepInAddress();
+  return runAll([{kernel, options: chosenOptions(), refused: one?.refused}]);
+}
+
+options.addEventListener("submit", event => { event.preventDefault(); runChosen(); });
+byId("Stop").addEventListener("click", stop);
+byId("File").addEventListener("change", () => showSource());
+byId("Counter").addEventListener("change", () => showSource());
+byId("Kernel").addEventListener("change", () => {
+  shown = null;
+  byId("Guess").hidden = true;
+  showSource(firstEdit());
+});
+byId("Sight").addEventListener("submit", event => event.preventDefault());
+byId("Own").addEventListener("toggle", async () => {
+  const field = byId("Own").querySelector("textarea"), kernel = byId("Kernel").value;
+  if (!byId("Own").open || field.value || mistakeOf(kernel)?.needs) return;
+  field.value = await textOf(stage + (kernel && kernel != "own" ? `-${kernel}` : ""));
+});
+byId("Own").querySelector("button").addEventListener("click", () => {
+  byId("Kernel").value = "own";
+  runChosen();
+});
+
+function openBench() {
+  document.body.classList.add("benched");
+  byId("Lab").setAttribute("aria-expanded", "true");
+}
+
+function closeBench() {
+  document.body.classList.remove("benched");
+  byId("Lab").setAttribute("aria-expanded", "false");
+}
+
+async function start() {
+  data = await (await fetch("bench.json")).json();
+  makeFields();
+  byId("Lab").hidden = false;
+  byId("Lab").addEventListener("click", () => document.body.classList.contains("benched") ? closeBench() : openBench());
+  for (const link of document.querySelectorAll('a.code[href*="/break-"]')) {
+    link.setAttribute("role", "button");
+    link.classList.add("breaks");
+    link.addEventListener("click", event => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      chooseMistake(parseInt(link.getAttribute("href").match(/break-(\d+)/)[1]));
+    });
+  }
+  showNames();
+  if (matchMedia(WIDE).matches) openBench();
+  await showSource();
+  runFromAddress();
+  addEventListener("hashchange", runFromAddress);
+}
+
+// #run&guess=5 asks for a guess at mistake 5; #run&kernel=5b&o=--causal is a run.
+function runFromAddress() {
+  if (!location.hash.startsWith("#run&")) return;
+  const state = new URLSearchParams(location.hash.slice(4));
+  openBench();
+  if (state.get("guess")) {
+    chooseMistake(state.get("guess"));
+  } else {
+    byId("Kernel").value = state.get("kernel") ?? "";
+    setOptions(state.getAll("o"));
+    runChosen();
+  }
+}
+
+start();

@@ -1,0 +1,101 @@
+"""Compiles what the bench of the book runs: each stage's kernel, and the kernel of each mistake that its lesson shows.
+
+    break_ptx.py FOLDER [NN...]     all stages, or those with these numbers
+
+FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b. FOLDER/04-3.txt is what nvcc
+says of a kernel that it refuses. What is there already is made again only if something that it is made from has
+changed. A mistake that changes what the host does has no file: the stage's program would have to be compiled anew.
+"""
+import glob
+import gzip
+import hashlib
+import os
+import shutil
+import sys
+
+from exercises import changes
+from tree import STAGES, files_of, headers_of, included, number_of, read
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
+# pylint: disable=wrong-import-position
+from workshop import Workshop
+
+# With these every kernel of a stage is launched by one.
+RUNS = [f"--head-dim={head_dim} --lse {mask}" for head_dim in (64, 128) for mask in ("", "--causal")]
+
+
+def host_files(stage):
+    """The files that the host's code is made from: a stage's .c files, and all headers that they include."""
+    found = [path for path in files_of(stage) if path.endswith(".c")]
+    for path in found:  # it grows
+        found += [header for header in included(path) if header not in found]
+    return found
+
+
+def concerns_host(change):
+    """Whether a mistake changes what the host is compiled from."""
+    return any(path.endswith(".c") or path in host_files(change.stage) for path in change.files)
+
+
+def key_of(stage, patch=""):
+    """What a kernel is made from, in a few letters."""
+    texts = [read(path) for path in files_of(stage) + headers_of(stage)]
+    texts += [patch, read("build/nvcc-flags") if os.path.exists("build/nvcc-flags") else ""]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def is_made(folder, name, key):
+    """Whether a kernel is there, and made from what there is now."""
+    if not os.path.exists(f"{folder}/{name}.key"):
+        return False
+    with open(f"{folder}/{name}.key", encoding="utf-8") as file:
+        return file.read() == key
+
+
+def put(folder, name, key, kernel=None, refusal=None):
+    """Writes one kernel, or why there is none. The key comes last: what was interrupted does not look made."""
+    for path in glob.glob(f"{folder}/{name}.ptx.gz") + glob.glob(f"{folder}/{name}.txt"):
+        os.remove(path)
+    if refusal is None:
+        with open(f"{folder}/{name}.ptx.gz", "wb") as file:
+            file.write(gzip.compress(kernel.encode(), 9, mtime=0))
+    else:
+        with open(f"{folder}/{name}.txt", "w", encoding="utf-8") as file:
+            file.write(refusal)
+    with open(f"{folder}/{name}.key", "w", encoding="utf-8") as file:
+        file.write(key)
+
+
+def make_break(folder, change):
+    """The kernel of one mistake. The workshop compiles it as make break-NN-K does."""
+    name = f"{number_of(change.stage)}-{change.key}"
+    key = key_of(change.stage, change.patch)
+    if concerns_host(change) or is_made(folder, name, key):
+        return
+    print(f"  PTX {name}", flush=True)
+    workshop = Workshop(f"book-{name}", change.stage)
+    workshop.change(change)
+    text, built = workshop.build(runs=RUNS)
+    if built:
+        with open(workshop.kernels(), encoding="utf-8") as file:
+            put(folder, name, key, kernel=file.read())
+    else:
+        put(folder, name, key, refusal=text)
+    shutil.rmtree(workshop.folder)
+
+
+def main(folder, numbers):
+    """Makes what is missing or old."""
+    os.makedirs(folder, exist_ok=True)
+    for stage in STAGES:
+        if not numbers or number_of(stage) in numbers:
+            key = key_of(stage)
+            if not is_made(folder, number_of(stage), key):
+                with open(f"build/kernels/{stage}.ptx", encoding="utf-8") as file:
+                    put(folder, number_of(stage), key, kernel=file.read())
+            for change in changes(stage, "breaks"):
+                make_break(folder, change)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

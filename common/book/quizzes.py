@@ -1,0 +1,41 @@
+"""The questions of a quiz as fields on its page. quiz.js judges an answer as common/course/quiz.py does."""
+import html
+import json
+import os
+import re
+import sys
+
+from tree import Broken
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
+# pylint: disable=wrong-import-position
+from quiz import Quiz
+
+ANSWER = "<details><summary>Answer</summary>"
+CHOICE = re.compile(r"<li>([a-z]): (.*?)</li>", re.DOTALL)
+
+
+def field(question, name, choices):
+    """The field of one question; `choices` are (letter, HTML)."""
+    judge = {"answer": question.answer, "within": question.within, "others": question.others}
+    inputs = "".join(f'<label><input type="radio" name="{name}" value="{letter}"> {words}</label>'
+                     for letter, words in choices)
+    inputs = inputs or f'<label>Your answer <input name="{name}" autocomplete="off" inputmode="decimal"></label>'
+    return (f'<form class="question" data-judge="{html.escape(json.dumps(judge))}">{inputs}'
+            f'<button>Answer</button> <output></output></form>\n')
+
+
+def with_fields(path, body):
+    """The page of a quiz with a field before each answer. The choices of a question are in its field alone."""
+    questions = Quiz(path).questions
+    parts = body.split(ANSWER)
+    if len(parts) != len(questions) + 1:
+        raise Broken(f"{path}: {len(questions)} questions have {len(parts) - 1} answers")
+    shown = []
+    for place, (part, question) in enumerate(zip(parts, questions), 1):
+        choices = [] if not question.choices else CHOICE.findall(part)[-len(question.choices):]
+        if choices:
+            start = part.rindex("<ul>")
+            part = part[:start] + part[part.rindex("</ul>") + len("</ul>"):]
+        shown.append(part + field(question, f"question-{place}", choices) + ANSWER)
+    return "".join(shown) + parts[-1]

@@ -1,0 +1,44 @@
+// Stage 22's launch: a cluster for each key head of each sequence. The lengths are on the GPU, so the host knows only
+// how long the longest sequence may be.
+#include "../13b-split-kv/splits.h"
+#include "../13d-ragged/paged.h"
+
+#include "tiles.h"
+
+enum { TILES_OF_A_BLOCK = 64 };  // of the longest sequence
+
+// As many blocks as sequences of one length would have, and more where these have many tiles: once the short sequences
+// are read, the clusters of the longest one must keep device memory busy alone.
+static unsigned blocks_of(const DecodeShape *shape, int wanted, int sm_count) {
+  int even = splits_for(shape, wanted, sm_count, BLOCKS_AT_MOST, sm_count * 3 / 8);
+  int ragged = decode_tiles(shape) / TILES_OF_A_BLOCK;
+  if (ragged > BLOCKS_AT_MOST) ragged = BLOCKS_AT_MOST;
+  return (unsigned)(wanted || even > ragged ? even : ragged);
+}
+
+static bool launch(Device *device, const Decode *decode) {
+  const DecodeShape *shape = &decode->shape;
+  unsigned blocks = blocks_of(shape, decode->splits, device_info(device)->sm_count);
+  Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
+  DecodeShape pool = pool_of(decode);
+  Maps maps;
+  DeviceLaunch kernel = {
+      .kernel = decode_kernel(device, decode),
+      .grid = {blocks, (unsigned)shape->kv_heads, (unsigned)shape->batch},
+      .block = {THREADS},
+      .cluster = {blocks, 1, 1},
+      .dynamic_shared = DECODE_SHARED + EXCHANGE_BYTES,
+      .arguments = ARGUMENTS(&maps, &work),
+  };
+  return decode_tensor_map(device, &pool, decode->k, KEYS_OF(HEAD_DIM), &maps.k) &&
+         decode_tensor_map(device, &pool, decode->v, KEYS_OF(HEAD_DIM), &maps.v) && device_launch(device, &kernel);
+}
+
+const Stage stage = {
+    .name = "22-paged-cluster",
+    .title = "decode for a server in one launch: a cluster shares a sequence's pages, and combines what it has read",
+    .decode = launch,
+    .splits = true,
+    .ragged = true,
+    .head_dim = 128,
+};
