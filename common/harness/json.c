@@ -1,10 +1,5 @@
-<<<<<<< HEAD
 // --json: what the emulator saw, for programs that show it. An address is a string: a number of JSON could not hold all
 // of them.
-=======
-// --json: what the emulator saw, for programs that show it. Whatever a number of JSON cannot hold exactly, an address,
-// is a string.
->>>>>>> d7fdc78331a338234250f572e0e2158d3b080ffc
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
