@@ -523,6 +523,7 @@ static bool note_pass(Device *device, const Attention *pass) {
 }
 
 Test(reference, passes_do_each_head_once) {
+  if (SIZE_MAX <= UINT32_MAX) cr_skip_test("less fits into a pass where sizes have 32 bits");
   Attention all = {.shape = {3, 3, 10, 64, true},
                    .scale = 0.125f,
                    .q.address = 1 << 20,
@@ -547,6 +548,7 @@ Test(reference, passes_do_each_head_once) {
 }
 
 Test(reference, passes_end_with_the_launch_that_fails) {
+  if (SIZE_MAX <= UINT32_MAX) cr_skip_test("less fits into a pass where sizes have 32 bits");
   Attention all = {.shape = {8, 1, 1, 64, false}};
   cr_expect_not(passes_launch(NULL, &all, (size_t)8 << 30, note_pass));
   cr_expect_eq(pass_count, 5, "three heads are left");
