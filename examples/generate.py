@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Generates text with this project's kernels: prefill by hl_attention, then a byte at a time by hl_attention_decode, with
-the keys and values in pages. PyTorch's attention generates the same.
+"""Generates text with this project's kernels: prefill by hl_attention, then a byte at a time by hl_attention_decode,
+with the keys and values in pages. PyTorch's attention generates the same.
 
     make library && python3 examples/generate.py             on a Hopper GPU, with PyTorch for CUDA
     ./hopper-run python3 examples/generate.py --emulator     without a GPU: a tiny model
 
-notes/generating.md explains it. The exit code is 0 if both generate the same text, 1 if they do not, 2 if an option makes no
-sense, and 3 if the GPU, PyTorch or the library is missing.
+notes/generating.md explains it. The exit code is 0 if both generate the same text, 1 if they do not, 2 if an option
+makes no sense, and 3 if the GPU, PyTorch or the library is missing.
 """
 import argparse
 import functools
@@ -20,7 +20,7 @@ import torch
 from torch.nn.attention import SDPBackend
 
 PAGE = 16  # keys
-LIMIT = 2.0**-8  # of how far the logits may be from PyTorch's, in relation to their size: the last place of a bf16 number
+LIMIT = 2.0**-8  # of the relative difference from PyTorch's logits: the last place of a bf16 number
 
 
 # ---- the model, with attention and places that are given ----
@@ -80,7 +80,8 @@ class Paged:
             self.append(layer, rows, places, k, v)
             q = q.bfloat16()
             o = train.new_like(q)
-            tensors = {"q": q, "k": self.k[layer], "v": self.v[layer], "o": o, "lengths": lengths, "block_table": self.table}
+            tensors = {"q": q, "k": self.k[layer], "v": self.v[layer], "o": o, "lengths": lengths,
+                       "block_table": self.table}
             self.library.run_call(self.library.library.hl_attention_decode,
                                   hopper_ladder.decode(stage=self.stage, **tensors), tensors)
             return o
@@ -99,7 +100,7 @@ class Graph:
         self.graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            paged.step(self.new)  # loads the kernels, and allocates the stream's workspace; a replay writes the same again
+            paged.step(self.new)  # loads the kernels, allocates the stream's workspace; a replay writes the same again
         with torch.cuda.graph(self.graph, stream=stream):
             self.logits = paged.step(self.new)
 
@@ -228,7 +229,8 @@ def parse():
     parser.add_argument("--library", default=os.path.join(train.ROOT, "libhopper_ladder.so"), metavar="FILE")
     options = parser.parse_args()
     options.size = options.size or ("tiny" if options.emulator else "small")
-    defaults = {"steps": 150, "batch": 3, "bytes": 24} if options.size == "tiny" else {"steps": 400, "batch": 8, "bytes": 128}
+    tiny, small = {"steps": 150, "batch": 3, "bytes": 24}, {"steps": 400, "batch": 8, "bytes": 128}
+    defaults = tiny if options.size == "tiny" else small
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

@@ -114,7 +114,7 @@ class Library:
             raise Missing(f"the library: {error}; make library builds it") from None
         self.device = device
         stages = hopper_ladder.stages(self.library)
-        self.forward_stage = forward or newest(stage for stage in stages if stage.lse)
+        self.forward_stage = forward or newest(stage for stage in stages if stage.lse and not stage.decode)
         self.backward_stage = backward or newest(stage for stage in stages if stage.backward)
 
     def run_call(self, function, call, tensors):

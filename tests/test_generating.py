@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""examples/generate.py: a whole run on the emulator, its comparison, and what it says when something is missing. And the
-calls that hopper_ladder.py makes of PyTorch's tensors for decode. Those that need PyTorch are skipped without it. On a GPU:
-python3 tests/test_generating.py Gpu."""
+"""examples/generate.py: a whole run on the emulator, its comparison, and what it says when something is missing. And
+the calls that hopper_ladder.py makes of PyTorch's tensors for decode. Those that need PyTorch are skipped without it. On
+a GPU: python3 tests/test_generating.py Gpu."""
 import importlib.util
 import os
 import re
@@ -22,7 +22,8 @@ if HAS_TORCH:
 
 
 def run(*command, **environment):
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
 
 
 def generate(*options, **environment):
@@ -42,13 +43,14 @@ class Missing(unittest.TestCase):
     def test_gpu(self):
         result = generate(CUDA_VISIBLE_DEVICES="")
         self.assertEqual((result.returncode, result.stdout), (3, ""))
-        self.assertIn("generate.py: no GPU that PyTorch can use; without one: ./hopper-run python3 examples/generate.py ",
-                      result.stderr)
+        self.assertIn("generate.py: no GPU that PyTorch can use; without one: ./hopper-run", result.stderr)
+        self.assertIn(" python3 examples/generate.py --emulator\n", result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1)
 
     @unittest.skipUnless(HAS_TORCH, "no PyTorch here")
     def test_sense(self):
-        for options, words in ((["--bytes=300"], "--bytes: 2 to 256 are allowed"), (["--batch=0"], "--batch: 1 or more"),
+        for options, words in ((["--bytes=300"], "--bytes: 2 to 256 are allowed"),
+                               (["--batch=0"], "--batch: 1 or more"),
                                (["--emulator", "--graph"], "--graph: PyTorch records graphs on a GPU alone")):
             result = generate(*options)
             self.assertEqual(result.returncode, 2)
@@ -110,7 +112,9 @@ class Calls(unittest.TestCase):
 
     def test_a_plain_cache(self):
         q, k, v = self.queries(), self.cache(2, 4, 100, 64), self.cache(2, 4, 100, 64)
-        call = hopper_ladder.decode(q, k, v, q, stage="13f", scale=0.5, keys=90)
+        lse = torch.empty(2, 8, 3)
+        call = hopper_ladder.decode(q, k, v, q, stage="13f", scale=0.5, keys=90, lse=lse)
+        self.assertEqual(call.lse, lse.data_ptr())
         self.assertEqual([call.batch, call.heads, call.kv_heads, call.keys, call.head_dim, call.queries],
                          [2, 8, 4, 90, 64, 3])
         self.assertEqual((call.stage, call.type, call.scale, call.page), (b"13f", hopper_ladder.BF16, 0.5, 0))
@@ -148,9 +152,10 @@ class Calls(unittest.TestCase):
                 ((q, k[..., ::2], k[..., ::2], q), {}, "they do not go with each other"),
                 ((q, k, k, q), {"lengths": lengths.long()}, "lengths: torch.int64 .2,.; torch.int32 .2,., contiguous"),
                 ((q, k, k, q), {"lengths": lengths[:1]}, "lengths: torch.int32 .1,.; torch.int32 .2,."),
-                ((q, k, k, q), {"block_table": table.long()}, "block_table: torch.int64 .2, 7.; torch.int32 .2, entries."),
+                ((q, k, k, q), {"block_table": table.long()}, "block_table: torch.int64 .2, 7.; torch.int32"),
                 ((q, k, k, q), {"block_table": table[:1]}, "block_table: torch.int32 .1, 7."),
                 ((q, k, k, q), {"block_table": table.t().contiguous().t()}, "rows without gaps, is allowed"),
+                ((q, k, k, q), {"lse": torch.ones(2, 3, 8)}, "lse: torch.float32 .2, 3, 8.; torch.float32 .2, 8, 3."),
                 ((q, k, k, q), {"k_scale": torch.ones(2, 8)}, "k_scale: torch.float32 .2, 8.; torch.float32 .2, 4."),
                 ((q, k, k, q), {"v_scale": torch.ones(1).double()}, "v_scale: torch.float64 .1,.; torch.float32 .1,."),
         ):

@@ -278,6 +278,7 @@ Test(gpu_library, every_log_sum_exp_is_right) {
   void *stream = new_stream();
   int stages = 0;
   for (int i = 0; i < hl.stage_count(); i++) {
+    if (hl.stage(i)->decode) continue;
     stages += hl.stage(i)->lse;
     for (int kind = 0; hl.stage(i)->lse && kind < KINDS; kind++) {
       expect_right(device, hl.stage(i), shape_of(kind, 301), HEADS_FIRST, true, kind % 3 ? stream : NULL);

@@ -1,6 +1,7 @@
 // hl_attention_decode of libhopper_ladder.so on a GPU (make test-gpu): each stage is right, however its cache lies in
 // memory, also in a CUDA graph whose inputs change between its replays.
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,6 +258,7 @@ Test(gpu_library_decode, every_stage_is_right) {
     stages += stage->decode;
     for (int kind = 0; stage->decode && kind < 6; kind++) {
       DecodeShape shape = {2, 2 * groups[kind / 2], 2, kind % 3 ? 301 : 1, kind % 2 ? 128 : 64, 1, 0};
+      if (stage->head_dim) shape.head_dim = stage->head_dim;
       expect_right_decode(device, stage, shape, (DecodeLayout){0}, "full", kind % 3 ? stream : NULL);
     }
   }
@@ -273,19 +275,80 @@ Test(gpu_library_decode, every_cache_is_right) {
       {.page = 16, .lengths = true},
       {.page = 64, .lengths = true, .spread_queries = true, .spread_cache = true},
       {.page = 256},
+      {.page = 32, .lengths = true, .spread_cache = true},
   };
   Device *device = open_decode_gpu();
   void *stream = new_decode_stream();
   for (int i = 0; i < hl.stage_count(); i++) {
     const HlStage *stage = hl.stage(i);
-    for (int kind = 0; stage->decode && kind < 10; kind++) {
+    for (int kind = 0; stage->decode && kind < 12; kind++) {
       DecodeLayout layout = layouts[kind / 2];
-      if (kind / 2 && !stage->ragged) continue;
+      if ((kind / 2 && !stage->ragged) || (layout.spread_queries && !stage->strided)) continue;
       int queries = stage->queries > 1 ? 1 + kind % 4 * 2 : 1;
       DecodeShape shape = {3, 6, 2, 200, kind % 2 ? 128 : 64, queries, layout.page};
+      if (stage->head_dim) shape.head_dim = stage->head_dim;
       expect_right_decode(device, stage, shape, layout, layout.lengths ? "200,0,77" : "full", kind % 3 ? stream : NULL);
     }
   }
+  cr_expect_eq(hl.release(), HL_OK);
+  device_close(device);
+}
+
+// The log-sum-exp of query `row` of [batch][heads][queries], in fp64; -infinity where it sees no key.
+static double exact_lse(const DecodeProblem *problem, int row) {
+  const DecodeShape *s = &problem->shape;
+  int b = row / s->queries / s->heads, head = row / s->queries % s->heads / (s->heads / s->kv_heads);
+  int keys = problem->lengths[b] - (s->queries - 1 - row % s->queries);
+  const Bf16 *q = problem->q + (size_t)row * (size_t)s->head_dim;
+  const Bf16 *k = problem->k + (size_t)(b * s->kv_heads + head) * (size_t)s->keys * (size_t)s->head_dim;
+  double sum = 0;  // scores of normal inputs are small
+  for (int key = 0; key < keys; key++) {
+    double score = 0;
+    for (int d = 0; d < s->head_dim; d++)
+      score += (double)bf16_to_float(q[d]) * bf16_to_float(k[key * s->head_dim + d]);
+    sum += exp(score / sqrt(s->head_dim));
+  }
+  return log(sum);
+}
+
+static void expect_right_lse(Device *device, const HlStage *stage, DecodeShape shape, DecodeLayout layout,
+                             const char *lengths) {
+  DecodeWork *work = new_decode_work(device, stage, shape, layout, lengths);
+  int rows = shape.batch * shape.heads * shape.queries, wrong = 0;
+  float *lse = malloc((size_t)rows * sizeof *lse);
+  cr_assert(lse);
+  memset(lse, 0xff, (size_t)rows * sizeof *lse);
+  work->call.lse = pointer_to(device_alloc(device, (size_t)rows * sizeof *lse));
+  device_upload(device, address_of(work->call.lse), lse, (size_t)rows * sizeof *lse);
+  cr_assert_eq(hl.attention_decode(&work->call), HL_OK, "%s", hl.error());
+  expect_right_answer(device, work, " with lse");
+  device_download(device, lse, address_of(work->call.lse), (size_t)rows * sizeof *lse);
+  for (int row = 0; row < rows; row++) {
+    double exact = exact_lse(&work->problem, row);
+    wrong += !(isinf(exact) ? lse[row] == (float)exact : fabs(lse[row] - exact) < 1e-5 * (1 + fabs(exact)));
+  }
+  cr_expect_eq(wrong, 0, "stage %s, heads %d, head dim %d, queries %d, lengths %s: %d of %d are wrong", stage->number,
+               shape.heads, shape.head_dim, shape.queries, lengths, wrong, rows);
+  device_free(device, address_of(work->call.lse));
+  free(lse);
+  free_decode_work(device, work);
+}
+
+// 8, 16, 32 and 128 rows a key head; sequences that one worker has, that several share, and that are empty.
+Test(gpu_library_decode, every_log_sum_exp_is_right) {
+  static const int heads[] = {2, 6, 16, 32}, queries[] = {3, 4, 4, 8};
+  Device *device = open_decode_gpu();
+  int stages = 0;
+  for (int i = 0; i < hl.stage_count(); i++) {
+    const HlStage *stage = hl.stage(i);
+    if (!stage->decode || !stage->lse) continue;
+    stages++;
+    for (int kind = 0; kind < 8; kind++) {
+      DecodeShape shape = {4, heads[kind / 2], 2, 300, kind % 2 ? 128 : 64, queries[kind / 2], kind % 3 ? 0 : 16};
+      expect_right_lse(device, stage, shape, (DecodeLayout){.page = shape.page, .lengths = true}, "300,0,2,40");
+    }
+  }
+  cr_expect_gt(stages, 0, "no stage for decode writes the log-sum-exp");
   cr_expect_eq(hl.release(), HL_OK);
   device_close(device);
 }
@@ -326,7 +389,8 @@ static void expect_right_replays(Device *device, const HlStage *stage, int head_
 Test(gpu_library_decode, a_graph_is_right_for_every_length) {
   Device *device = open_decode_gpu();
   for (int i = 0; i < hl.stage_count(); i++)
-    for (int head_dim = 64; hl.stage(i)->decode && head_dim <= 128; head_dim += 64)
+    for (int head_dim = hl.stage(i)->head_dim ? hl.stage(i)->head_dim : 64; hl.stage(i)->decode && head_dim <= 128;
+         head_dim += 64)
       expect_right_replays(device, hl.stage(i), head_dim);
   cr_expect_eq(hl.release(), HL_OK);
   device_close(device);

@@ -135,6 +135,9 @@ Test(library_decode, what_a_stage_cannot_do) {
   call = small_decode("13e");
   call.stage = NULL, call.queries = 2;
   EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "queries 2: stage 13e-fp8-kv answers one query a sequence");
+  call = small_decode("22");
+  call.head_dim = 64;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "head_dim 64: stage 22-paged-cluster does 128 alone");
   call = small_decode("13");
   call.q.batch = 1024, call.q.head = call.q.row = 64;
   EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED,
@@ -206,6 +209,40 @@ Test(library_decode, scales_that_make_no_sense) {
   cr_expect_eq(driver->launches, 0);
 }
 
+Test(library_decode, lse_that_makes_no_sense) {
+  HlDecode call = small_decode("13d");
+  call.lse = (float *)lengths;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "lse: stage 13d-ragged does not write the log-sum-exp");
+  call = small_decode("13e");
+  call.lse = (float *)lengths;
+  call.stage = NULL;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_UNSUPPORTED, "lse: stage 13e-fp8-kv does not write the log-sum-exp");
+  call = small_decode("13f");
+  call.lse = (float *)0x1002;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_INVALID, "lse: the address 0x1002 is not aligned to 4 bytes");
+  call.lse = (float *)call.k.data;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_INVALID, "k overlaps lse");
+  call.lse = (float *)call.o.data - 2 * 8 + 1;
+  EXPECT_STATUS(hl.attention_decode(&call), HL_INVALID, "o overlaps lse");
+  call.lse -= 1;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  cr_expect_eq(driver->launches, 2);
+}
+
+// Only when it is asked for do the kernels run that write it.
+Test(library_decode, lse_has_kernels_of_its_own) {
+  HlDecode call = small_decode(NULL);
+  call.lse = (float *)lengths;
+  driver->parameter = 3;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  cr_expect_str_eq(driver->launch[0].kernel, "decode_64_8_lse");
+  cr_expect_str_eq(driver->launch[1].kernel, "combine_64_lse");
+  cr_expect_eq(driver->launch[0].taken, (uintptr_t)lengths);
+  call.lse = NULL, call.queries = 2;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  cr_expect_str_eq(driver->launch[2].kernel, "decode_64_8");
+}
+
 // ---- which stage answers ----
 
 // The call without a number runs the stage with this one: nothing more is loaded for it.
@@ -225,10 +262,16 @@ Test(library_decode, no_stage_means_the_fastest) {
   expect_stage(call, "13c");
   call.q.batch = 512, call.q.head = call.q.row = 64;
   expect_stage(call, "13c");  // these are the strides of a contiguous Q
-  call.batch = 1, call.q = small_tensor(0), call.keys = 1 << 17, call.kv_heads = call.heads = 3;
+  call.batch = 1, call.q = small_tensor(0), call.keys = 3 << 15, call.kv_heads = call.heads = 4;
   expect_stage(call, "13c");  // 96 MiB
-  call.kv_heads = call.heads = 4;
+  call.keys = 1 << 17;
   expect_stage(call, "13b");  // 128 MiB
+  call.keys = 64, call.kv_heads = call.heads = 3;
+  expect_stage(call, "13b");  // too few key heads for clusters
+  call.kv_heads = call.heads = 127;
+  expect_stage(call, "13c");
+  call.kv_heads = call.heads = 128;
+  expect_stage(call, "13b");  // enough for all SMs without a split
   call = small_decode(NULL);
   call.lengths = lengths;
   expect_stage(call, "13d");
@@ -349,10 +392,22 @@ Test(library_decode, attention_is_captured_the_same_way) {
   cr_expect_eq(hl.attention(&call), HL_INVALID);
   driver->capturing = NULL;
   run_stage("09", (void *)0x6);
+  run_stage("00", call.stream);
   driver->capturing = call.stream;
   EXPECT_STATUS(hl.attention(&call), HL_INVALID,
                 "the stream is captured, and this call has to allocate a counter first; make the same call on it once "
                 "before the capture");
+}
+
+// A stream that is captured does not tell its id, so it is known by its handle: not so the default stream of a thread,
+// which has the handle of all.
+Test(library_decode, default_stream_of_a_thread_is_not_captured) {
+  HlDecode call = paged_decode("13d");
+  call.stream = (void *)0x2;
+  cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+  driver->capturing = call.stream;
+  cr_expect_eq(hl.attention_decode(&call), HL_INVALID);
+  cr_expect_eq(driver->launches, 2);
 }
 
 // A graph has the address of the workspace, so a larger one does not take its place before hl_release.
@@ -381,6 +436,10 @@ Test(library_decode_emulated, is_right, .timeout = 600) {
 
 Test(library_decode_emulated, every_cache_is_right, .timeout = 600) {
   expect_right_on_emulator("gpu_library_decode/every_cache_is_right");
+}
+
+Test(library_decode_emulated, log_sum_exps_are_right, .timeout = 600) {
+  expect_right_on_emulator("gpu_library_decode/every_log_sum_exp_is_right");
 }
 
 Test(library_decode_emulated, graphs_are_right, .timeout = 600) {

@@ -111,8 +111,8 @@ static const OptionSpec specs[OPTION_COUNT] = {
                      "emulator: write hazards and the counters of each line to FILE as JSON, or print them", TYPE_TEXT,
                      FIELD(json), 0, 0},
     [OPTION_STEPS] = {"steps", "FILE",
-                      "emulator: write what each warp and copy did to FILE, in order; --fair, and one thread", TYPE_TEXT,
-                      FIELD(steps), 0, 0},
+                      "emulator: write what each warp and copy did to FILE, in order; --fair, and one thread",
+                      TYPE_TEXT, FIELD(steps), 0, 0},
     [OPTION_PTX] = {"ptx", "FILE", "emulator: run the PTX in FILE instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0,
                     0},
     [OPTION_HELP] = {"help", NULL, "print this text", TYPE_FLAG, FIELD(help), 0, 0},
@@ -181,7 +181,7 @@ static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_M && index <= OPTION_SIZE && !stage->gemm) return "is not a matrix product";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs == INPUTS_F16) return "has no e4m3 inputs";
   if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
-  if (index == OPTION_LSE && !stage->lse) return "does not store the log-sum-exp";
+  if (index == OPTION_LSE && (!stage->lse || stage->decode)) return "does not store the log-sum-exp";
   return NULL;
 }
 

@@ -108,6 +108,7 @@ typedef struct Decode {
   // Where a query sees no key, its O is 0.
   DeviceAddress lengths, block_table;
   int table_row, pages;
+  DeviceAddress lse;  // as Attention's, [batch][heads][queries]; 0, or where a stage with `lse` writes it
   // An e4m3 cache: arrays of floats. Element (b * kv_heads + h) * scale_stride is the scale of K (V) in key head h of
   // sequence b. scale_stride is 0 (one scale for the tensor) or 1.
   DeviceAddress k_scale, v_scale;
@@ -150,9 +151,10 @@ typedef struct Stage {
   // timed, computes o and lse.
   bool backward;
   AttentionLaunch *forward;
-  // A stage of the forward pass: launch also writes lse, when its address is not 0.
+  // A stage of the forward pass or of decode: it also writes lse, when its address is not 0.
   bool lse;
-  // Whether launch obeys strides, of heads and rows. From one batch to the next there must be `heads` heads.
+  // Whether launch obeys strides, of heads and rows. From one batch to the next there must be `heads` heads. A stage of
+  // decode always obeys those of K and V; this says whether it obeys those of Q and O.
   bool strided;
   // Bytes of device memory that launch needs besides the tensors. NULL: none.
   size_t (*workspace)(const Shape *shape);

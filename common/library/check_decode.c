@@ -21,7 +21,8 @@ static HlStatus check_decode_stage(const Stage *stage, const HlDecode *call) {
   if (call->type != HL_BF16 && call->type != HL_E4M3)
     return call_fail(HL_INVALID, "type %s: HL_BF16 and HL_E4M3 are allowed", decode_type_name(call->type));
   HlType type = stage->inputs == INPUTS_E4M3 ? HL_E4M3 : HL_BF16;
-  if (call->type == type) return HL_OK;
+  if (call->type == type && (stage->lse || !call->lse)) return HL_OK;
+  if (call->type == type) return call_fail(HL_UNSUPPORTED, "lse: stage %s does not write the log-sum-exp", stage->name);
   return call_fail(HL_INVALID, "type %s: stage %s reads %s", decode_type_name(call->type), stage->name,
                    decode_type_name(type));
 }
@@ -78,6 +79,9 @@ static HlStatus check_decode_shape(const Stage *stage, const HlDecode *call) {
   if (status) return status;
   if (call->head_dim != 64 && call->head_dim != 128)
     return call_fail(HL_INVALID, "head_dim %" PRId32 ": 64 and 128 are allowed", call->head_dim);
+  if (stage->head_dim && call->head_dim != stage->head_dim)
+    return call_fail(HL_UNSUPPORTED, "head_dim %" PRId32 ": stage %s does %d alone", call->head_dim, stage->name,
+                     stage->head_dim);
   status = check_queries(stage, call);
   if (!status) status = check_pages(stage, call);
   if (!status && call->lengths && !stage->ragged)
@@ -110,10 +114,17 @@ static HlStatus check_cache_scales(const HlDecode *call) {
 // Q, K, V and O.
 enum { PLACES = 4 };
 
-// One more array that a call names: O may not overlap it.
-static HlStatus check_array(const Place *o, const char *name, const void *data, uint64_t count) {
+// One more array of a call, of numbers of 4 bytes: the tensor may not overlap it.
+static HlStatus check_array(const Place *place, const char *name, const void *data, uint64_t count) {
   HlStatus status = check_address(name, data, 4);
-  return status ? status : check_apart(o, name, data, 4 * count);
+  return status ? status : check_apart(place, name, data, 4 * count);
+}
+
+static HlStatus check_decode_lse(const HlDecode *call, const Place *places) {
+  uint64_t count = (uint64_t)(places[0].count[0] * places[0].count[1] * places[0].count[2]);
+  HlStatus status = HL_OK;
+  for (int i = 0; i < PLACES && !status && call->lse; i++) status = check_array(&places[i], "lse", call->lse, count);
+  return status;
 }
 
 static HlStatus check_arrays(const HlDecode *call, const Place *o) {
@@ -136,9 +147,10 @@ static HlStatus check_decode_places(const Stage *stage, const HlDecode *call, co
     bool is_cache = i == 1 || i == 2;
     if (pointers) status = check_address(place->name, (const void *)place->address, 16);
     if (!status) status = check_strides(place);
-    if (!status && !is_cache && !stage->ragged) status = check_contiguous(stage, place, queries);
+    if (!status && !is_cache && !stage->strided) status = check_contiguous(stage, place, queries);
   }
   if (!status && pointers) status = check_overlap(places, PLACES);
+  if (!status && pointers) status = check_decode_lse(call, places);
   return !status && pointers ? check_arrays(call, &places[3]) : status;
 }
 
@@ -167,6 +179,7 @@ static Decode decode_of(const HlDecode *call, const Shape *queries, const Place 
       .block_table = array_address(call->block_table),
       .table_row = call->table_row,
       .pages = call->pages,
+      .lse = array_address(call->lse),
       .k_scale = array_address(call->k_scale.data),
       .v_scale = array_address(call->v_scale.data),
       .scale_stride = call->k_scale.per_head,

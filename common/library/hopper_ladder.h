@@ -55,6 +55,7 @@ typedef struct HlStage {
   int32_t decode;    // 1: a stage for hl_attention_decode
   // Of a stage for decode. ragged: lengths may differ, and the cache may lie in pages. queries: of a sequence, at most.
   int32_t ragged, queries;
+  int32_t head_dim;  // the only one that it does; 0: both
 } HlStage;
 
 // The stages of this library are those with index 0 to hl_stage_count() - 1, in alphabetical order: "02", "02b", "03".
@@ -169,6 +170,9 @@ typedef struct HlDecode {
   int32_t pages;      // in the memory of K, and of V, 1 to 16777216
   int32_t table_row;  // entries from one sequence to the next; 0: keys / page, rounded up
   const int32_t *block_table;
+  // Of each query, as in HlCall, [batch][heads][queries]; -infinity where a query sees no key. It serves to combine O
+  // with that over other keys. NULL: it is not written. Stage 13f alone writes it.
+  float *lse;
   // Of an e4m3 cache; per_head: batch * kv_heads scales, those of a sequence one after another, also where its keys lie
   // in pages. Both per_head must be the same.
   HlScale k_scale, v_scale;
@@ -180,15 +184,17 @@ typedef struct HlDecode {
 // workspace: none with stages 13 and 13c; head_dim + 1 floats for each query and part of its keys with 13b; up to 34
 // MiB with 13d, 13e and 13f.
 //
-// The fastest stage is 13e with an e4m3 cache, 13f with several queries, 13d with lengths, pages or strides of Q or O.
-// Without these it is 13c where K and V together have up to 96 MiB, and 13b where they have more.
+// The fastest stage is 13e with an e4m3 cache, 13f with several queries or lse, 13d with lengths, pages or strides of Q
+// or O. Without these it is 13c for 4 to 127 key heads, batch * kv_heads, whose K and V together have up to 96 MiB. For
+// all else it is 13b.
 //
 // In a CUDA graph. A call that is captured queues kernels, and does nothing else, once the same call has run on the
 // same stream: before the capture, make it once. Otherwise the call fails with HL_INVALID, and the capture goes on
-// without it. Each replay reads lengths, block_table, scales, Q, K and V anew. So between replays the caller may append
-// to the cache and let the lengths grow, up to the call's `keys`, and give sequences other pages. Addresses, sizes and
-// strides are those of the captured call. How many blocks a launch has depends on `keys`: a graph that is captured with
-// the most that a sequence will ever have is right for all lengths.
+// without it. So does every call that needs a workspace on a thread's own default stream. Each replay reads lengths,
+// block_table, scales, Q, K and V anew. So between replays the caller may append to the cache and let the lengths grow,
+// up to the call's `keys`, and give sequences other pages. Addresses, sizes and strides are those of the captured call.
+// How many blocks a launch has depends on `keys`: a graph that is captured with the most that a sequence will ever have
+// is right for all lengths.
 HL_API HlStatus hl_attention_decode(const HlDecode *call);
 
 // Frees the library's kernels and workspaces in the current context; none of its kernels may be running, and no graph

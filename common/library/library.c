@@ -39,9 +39,10 @@ static void describe_stages(void) {
         .type = stage->decode && stage->inputs == INPUTS_F16 ? HL_BF16 : (HlType)stage->inputs,
         .backward = stage->backward,
         .lse = stage->lse,
-        .strided = stage->decode ? stage->ragged : stage->strided,
+        .strided = stage->strided,
         .decode = stage->decode != NULL,
         .ragged = stage->ragged,
+        .head_dim = stage->head_dim,
         .queries = !stage->decode   ? 0
                    : stage->queries ? stage->queries
                                     : 1,
@@ -110,19 +111,25 @@ static bool is_contiguous(const DecodeShape *shape, DeviceTensor tensor) {
 }
 
 // Stages 13b and 13c do less than 13d, and do it in less time. One launch is better for a small cache, free blocks are
-// for a large one: between 67 and 134 MB on an H100 (plots/data/decode).
+// for a large one: between 67 and 134 MB on an H100 (plots/data/decode). A cluster has at most 16 blocks, so with few
+// key heads 13c leaves most SMs idle. With as many key heads as SMs nothing is split, and 13b is also one launch.
 static const char *fastest_of_13(const Decode *decode) {
   const int64_t small_cache = 96 << 20;  // bytes
+  const int64_t few_heads = 4, many_heads = 128;
   const DecodeShape *shape = &decode->shape;
   if (decode->lengths || shape->page || !is_contiguous(shape, decode->q) || !is_contiguous(shape, decode->o))
     return "13d";
-  return (int64_t)shape->batch * shape->kv_heads * shape->keys * shape->head_dim * 4 > small_cache ? "13b" : "13c";
+  int64_t key_heads = (int64_t)shape->batch * shape->kv_heads;
+  bool is_small = key_heads * shape->keys * shape->head_dim * 4 <= small_cache;
+  return is_small && key_heads >= few_heads && key_heads < many_heads ? "13c" : "13b";
 }
 
 // Finds the stage of a call, and checks the call.
 static HlStatus find_decode(const HlDecode *call, int *index, Decode *decode) {
   if (!call) return call_fail(HL_INVALID, "call: a null pointer");
-  const char *most = call->type == HL_E4M3 ? "13e" : call->queries > 1 ? "13f" : "13d";  // what does all there is to do
+  const char *most = call->type == HL_E4M3            ? "13e"
+                     : call->queries > 1 || call->lse ? "13f"
+                                                      : "13d";  // what does all there is to do
   HlStatus status = find_number(call->stage ? call->stage : most, index);
   if (!status) status = decode_call_check(entries[*index].stage, call, decode);
   if (status || call->stage || strcmp(most, "13d")) return status;
@@ -135,6 +142,7 @@ static HlStatus find_decode(const HlDecode *call, int *index, Decode *decode) {
 // and a counter, which each launch finds at 0 and leaves at 0.
 typedef struct Stream {
   uint64_t id;
+  void *handle;                      // which a later stream may have, too; NULL: that of several streams
   DeviceAddress workspace, counter;  // 0: none was needed yet
   size_t workspace_size;
   bool counter_begun;  // it was set to 0
@@ -153,6 +161,7 @@ typedef struct Context {
   DeviceModule *modules[STAGE_COUNT];  // NULL until a stage is first called
   Stream *streams;
   Kept *kept;
+  bool capturing;  // the stream of the call at hand is captured
   struct Context *next;
 } Context;
 
@@ -207,36 +216,41 @@ static DeviceModule *load_entry(Device *device, const Entry *entry) {
 }
 
 // A stream that is captured for a CUDA graph can queue kernels, and nothing else is allowed in the meantime.
-static bool expect_no_capture(Device *device, const char *what) {
-  bool capturing;
-  if (!device_is_capturing(device, &capturing)) return false;
-  return !capturing || device_fail(device, DEVICE_INVALID,
-                                   "the stream is captured, and this call has to %s first; make the same call on it "
-                                   "once before the capture",
-                                   what);
+static bool expect_no_capture(Context *context, const char *what) {
+  return !context->capturing || device_fail(context->device, DEVICE_INVALID,
+                                            "the stream is captured, and this call has to %s first; make the same call "
+                                            "on it once before the capture",
+                                            what);
 }
 
 static bool load_stage(Context *context, int index) {
   DeviceModule **module = &context->modules[index];
-  if (!*module && expect_no_capture(context->device, "load its kernels"))
+  if (!*module && expect_no_capture(context, "load its kernels"))
     *module = load_entry(context->device, &entries[index]);
   return *module != NULL;
 }
 
-// Finds or makes the entry of the current stream; NULL on failure.
-static Stream *find_stream(Context *context) {
-  uint64_t id;
-  if (!device_stream_id(context->device, &id)) return NULL;
-  Stream *stream = context->streams;
-  while (stream && stream->id != id) stream = stream->next;
-  if (stream) return stream;
-  stream = calloc(1, sizeof *stream);
+static Stream *new_stream(Context *context, uint64_t id, void *handle) {
+  Stream *stream = calloc(1, sizeof *stream);
   if (!stream) {
     device_fail(context->device, DEVICE_OUT_OF_MEMORY, "out of host memory");
     return NULL;
   }
-  *stream = (Stream){.id = id, .next = context->streams};
+  // Each thread has a default stream of its own, and all have this handle.
+  bool is_of_each_thread = handle == (void *)0x2;  // CU_STREAM_PER_THREAD
+  *stream = (Stream){.id = id, .handle = is_of_each_thread ? NULL : handle, .next = context->streams};
   return context->streams = stream;
+}
+
+// Finds or makes the entry of the current stream; NULL on failure. CUDA does not tell the id of a stream that is
+// captured. Then it is the last one that had this handle.
+static Stream *find_stream(Context *context, void *handle) {
+  uint64_t id = 0;
+  Stream *stream = context->streams;
+  if (!context->capturing && !device_stream_id(context->device, &id)) return NULL;
+  while (stream && (context->capturing ? stream->handle != handle : stream->id != id)) stream = stream->next;
+  if (stream || !expect_no_capture(context, "allocate a workspace")) return stream;
+  return new_stream(context, id, handle);
 }
 
 // Gives up the workspace. The driver frees it only after the work that was queued before, but does not know what graphs
@@ -253,22 +267,19 @@ static bool drop_workspace(Context *context, Stream *stream) {
 
 // Makes the workspace larger if it has less than size bytes.
 static bool reserve_workspace(Context *context, Stream *stream, size_t size) {
-  Device *device = context->device;
-  bool captured;
   if (stream->workspace_size < size) {
-    if (!expect_no_capture(device, "allocate a workspace") || !drop_workspace(context, stream)) return false;
-    stream->workspace = device_alloc(device, size);
+    if (!expect_no_capture(context, "allocate a workspace") || !drop_workspace(context, stream)) return false;
+    stream->workspace = device_alloc(context->device, size);
     stream->workspace_size = stream->workspace ? size : 0;
-    return stream->workspace != 0;
   }
-  if (!device_is_capturing(device, &captured)) return false;
-  stream->captured |= captured;
-  return true;
+  stream->captured |= context->capturing;
+  return stream->workspace_size >= size;
 }
 
 // Allocates the counter if there is none yet, and queues a fill with 0 before the next launch.
-static bool reserve_counter(Device *device, Stream *stream) {
-  if (!stream->counter && expect_no_capture(device, "allocate a counter"))
+static bool reserve_counter(Context *context, Stream *stream) {
+  Device *device = context->device;
+  if (!stream->counter && expect_no_capture(context, "allocate a counter"))
     stream->counter = device_alloc(device, sizeof(uint32_t));
   if (!stream->counter_begun) stream->counter_begun = device_fill(device, stream->counter, 0, sizeof(uint32_t));
   return stream->counter_begun;
@@ -319,9 +330,9 @@ static bool queue_attention(Context *context, Call *call) {
   size_t size = stage->workspace ? stage->workspace(&attention->shape) : 0;
   attention->module = context->modules[call->stage];
   if (size || stage->counter) {
-    Stream *stream = find_stream(context);
+    Stream *stream = find_stream(context, call->stream);
     if (!stream || !reserve_workspace(context, stream, size)) return false;
-    if (stage->counter && !reserve_counter(context->device, stream)) return false;
+    if (stage->counter && !reserve_counter(context, stream)) return false;
     attention->workspace = stream->workspace;
     attention->counter = stream->counter;
   }
@@ -339,7 +350,7 @@ static bool queue_decode(Context *context, Call *call) {
   size_t size = stage->decode_workspace ? stage->decode_workspace(&decode->shape, 0, sm_count) : 0;
   decode->module = context->modules[call->stage];
   if (size) {
-    Stream *stream = find_stream(context);
+    Stream *stream = find_stream(context, call->stream);
     if (!stream || !reserve_workspace(context, stream, size)) return false;
     decode->workspace = stream->workspace;
   }
@@ -352,7 +363,9 @@ static HlStatus launch_locked(Call *call) {
   if (!context) return status;
   device_use_stream(context->device, call->stream);
   bool is_decode = entries[call->stage].stage->decode;
-  if (load_stage(context, call->stage) && (is_decode ? queue_decode : queue_attention)(context, call)) return HL_OK;
+  if (device_is_capturing(context->device, &context->capturing) && load_stage(context, call->stage) &&
+      (is_decode ? queue_decode : queue_attention)(context, call))
+    return HL_OK;
   status = fail_device(device_error(context->device));
   device_clear_error(context->device);
   return status;

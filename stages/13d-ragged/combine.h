@@ -7,8 +7,12 @@
 #include "list.h"
 #include "rows.h"
 
-// Grid: rows, key heads, sequences. Block: WARPS warps. A warp adds up every WARPS-th part.
-template <int HEAD_DIM, int KEYS> __device__ void combine(const Work &work, const Leftovers &leftovers) {
+static constexpr float LN_2 = 0.693147181f;
+
+// Grid: rows, key heads, sequences. Block: WARPS warps. A warp adds up every WARPS-th part. lse: where the caller wants
+// the log-sum-exp, [batch][key head][row].
+template <int HEAD_DIM, int KEYS>
+__device__ void combine(const Work &work, const Leftovers &leftovers, float *lse = nullptr) {
   constexpr int PAIRS = HEAD_DIM / 2 / WARP;  // of columns, of each lane
   __shared__ float2 o[WARPS][HEAD_DIM / 2];
   __shared__ float sums[WARPS];
@@ -17,7 +21,9 @@ template <int HEAD_DIM, int KEYS> __device__ void combine(const Work &work, cons
   long long total = tiles_before<KEYS>(work, work.batch), busy = busy_workers(total, leftovers.workers);
   long long start = tiles_before<KEYS>(work, batch) + (long long)head * tiles;
   uint32_t *to = (uint32_t *)(work.problem.o + row_offset(work, work.o, batch, head, row));
+  if (lse) lse += (size_t)(batch * work.problem.kv_heads + head) * rows_of(work) + row;
   wait_for_kernel_in_front();
+  if (lse && threadIdx.x == 0 && tiles == 0) *lse = -INFINITY;
   if (tiles == 0) {
     if (threadIdx.x < HEAD_DIM / 2) to[threadIdx.x] = 0;
     return;
@@ -61,6 +67,7 @@ template <int HEAD_DIM, int KEYS> __device__ void combine(const Work &work, cons
     all.x += o[w][threadIdx.x].x;
     all.y += o[w][threadIdx.x].y;
   }
+  if (lse && threadIdx.x == 0) *lse = logf(sum) + max * LN_2;
   float inverse = sum > 0 ? 1 / sum : 0;
   to[threadIdx.x] = pack_bf16(all.x * inverse, all.y * inverse);
 }

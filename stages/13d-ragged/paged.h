@@ -78,12 +78,14 @@ static inline DecodeShape pool_of(const Decode *decode) {
 
 static inline bool launch_combine(Device *device, const Decode *decode, const Work *work, const Leftovers *leftovers) {
   const DecodeShape *shape = &decode->shape;
+  char name[32];
+  snprintf(name, sizeof name, "combine_%d%s", shape->head_dim, decode->lse ? "_lse" : "");
   DeviceLaunch combine = {
-      .kernel = device_kernel(device, decode->module, shape->head_dim == 64 ? "combine_64" : "combine_128"),
+      .kernel = device_kernel(device, decode->module, name),
       .grid = {(unsigned)rows_of_head(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
       .block = {THREADS},
       .early = true,
-      .arguments = ARGUMENTS(work, leftovers),
+      .arguments = decode->lse ? ARGUMENTS(work, leftovers, &decode->lse) : ARGUMENTS(work, leftovers),
   };
   return device_launch(device, &combine);
 }

@@ -36,4 +36,5 @@ const Stage stage = {
     .decode = launch,
     .decode_workspace = workspace,
     .ragged = true,
+    .strided = true,
 };

@@ -39,4 +39,5 @@ const Stage stage = {
     .decode = launch,
     .decode_workspace = workspace,
     .ragged = true,
+    .strided = true,
 };

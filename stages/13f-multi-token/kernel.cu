@@ -3,7 +3,7 @@
 #include "../13d-ragged/combine.h"
 #include "../13d-ragged/worker.h"
 
-#include "multi_reader.h"
+#include "lse_reader.h"
 
 // Grid: any number of blocks; and as many along y as QUERIES of its rows make up a key head. Block: WARPS warps, each a
 // worker. Blocks with the same x have the same tiles, at about the same time, so that all but one find them in L2.
@@ -35,4 +35,37 @@ extern "C" __global__ void __launch_bounds__(THREADS) combine_64(const Work work
 }
 extern "C" __global__ void __launch_bounds__(THREADS) combine_128(const Work work, const Leftovers leftovers) {
   combine<128, KEYS_OF(128)>(work, leftovers);
+}
+
+// For a caller who wants the log-sum-exp, too: [batch][heads][queries].
+template <int HEAD_DIM, int QUERIES>
+__device__ void decode_with_lse(const Maps &maps, const Work &work, const Leftovers &leftovers, float *lse) {
+  extern __shared__ __align__(1024) char memory[];
+  Rings &rings = *(Rings *)memory;
+  launch_dependents();
+  int warp = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0);
+  uint4 *half = (uint4 *)(memory + sizeof(Rings) + warp * HALF_OF_Q_BYTES);
+  LseReader<HEAD_DIM, QUERIES> reader(maps, work, blockIdx.y * QUERIES, half, lse);
+  Worker<LseReader<HEAD_DIM, QUERIES>>(maps, work, reader, rings, warp).run(leftovers, warp * gridDim.x + blockIdx.x);
+}
+
+#define ENTRY_POINT_WITH_LSE(HEAD_DIM, QUERIES)                                                                        \
+  extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) decode_##HEAD_DIM##_##QUERIES##_lse(            \
+      const __grid_constant__ Maps maps, const Work work, const Leftovers leftovers, float *lse) {                     \
+    decode_with_lse<HEAD_DIM, QUERIES>(maps, work, leftovers, lse);                                                    \
+  }
+ENTRY_POINT_WITH_LSE(64, 8)
+ENTRY_POINT_WITH_LSE(64, 16)
+ENTRY_POINT_WITH_LSE(64, 32)
+ENTRY_POINT_WITH_LSE(128, 8)
+ENTRY_POINT_WITH_LSE(128, 16)
+ENTRY_POINT_WITH_LSE(128, 32)
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    combine_64_lse(const Work work, const Leftovers leftovers, float *lse) {
+  combine<64, KEYS_OF(64)>(work, leftovers, lse);
+}
+extern "C" __global__ void __launch_bounds__(THREADS)
+    combine_128_lse(const Work work, const Leftovers leftovers, float *lse) {
+  combine<128, KEYS_OF(128)>(work, leftovers, lse);
 }

@@ -34,14 +34,15 @@ static bool launch(Device *device, const Decode *decode) {
   DecodeShape pool = pool_of(decode);
   int rows = KEYS_OF(shape->head_dim) / work.boxes;
   char name[32];
-  snprintf(name, sizeof name, "decode_%d_%d", shape->head_dim, rows_of_block(shape));
+  snprintf(name, sizeof name, "decode_%d_%d%s", shape->head_dim, rows_of_block(shape), decode->lse ? "_lse" : "");
   Maps maps;
   DeviceLaunch read = {
       .kernel = device_kernel(device, decode->module, name),
       .grid = {(unsigned)blocks, (unsigned)chunks_of(shape)},
       .block = {THREADS},
       .dynamic_shared = RINGS_BYTES + shared_of_q(shape),
-      .arguments = ARGUMENTS(&maps, &work, &leftovers),
+      .arguments =
+          decode->lse ? ARGUMENTS(&maps, &work, &leftovers, &decode->lse) : ARGUMENTS(&maps, &work, &leftovers),
   };
   return decode_tensor_map(device, &pool, decode->k, rows, &maps.k) &&
          decode_tensor_map(device, &pool, decode->v, rows, &maps.v) && device_launch(device, &read) &&
@@ -54,5 +55,7 @@ const Stage stage = {
     .decode = launch,
     .decode_workspace = workspace,
     .ragged = true,
+    .strided = true,
     .queries = 8,
+    .lse = true,
 };

@@ -54,7 +54,10 @@ DRIVER(cuCtxSynchronize, (void), (void)0)
 DRIVER(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
        *status = stream && stream == fake_driver.capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE
                                                            : CU_STREAM_CAPTURE_STATUS_NONE)
-DRIVER(cuStreamGetId, (CUstream stream, unsigned long long *id), *id = (uintptr_t)stream)
+DRIVER(cuStreamGetId, (CUstream stream, unsigned long long *id), {
+  if (stream && stream == fake_driver.capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  *id = (uintptr_t)stream;
+})
 
 // ---- events: a handle is a number from 1 on ----
 

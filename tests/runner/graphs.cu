@@ -27,6 +27,8 @@ static void captured(int *values, int *other) {
   CHECK(cudaStreamWaitEvent(stream, join));
   CHECK(cudaMemcpyAsync(other, values, n / 2 * sizeof(int), cudaMemcpyDeviceToDevice, stream));
   EXPECT(cudaStreamSynchronize(stream) == cudaErrorStreamCaptureUnsupported);
+  unsigned long long id;
+  EXPECT(cudaStreamGetId(stream, &id) == cudaErrorStreamCaptureUnsupported);  // so on an H100
   cudaGetLastError();
   CHECK(cudaStreamEndCapture(stream, &graph));
   EXPECT(values[0] == 1);  // nothing has run

@@ -62,6 +62,7 @@ HlCall small_call(const char *number) {
 
 HlDecode small_decode(const char *number) {
   HlDecode call = {.stage = number, .batch = 2, .heads = 8, .kv_heads = 2, .keys = 100, .head_dim = 64};
+  if (number && !strcmp(number, "22")) call.head_dim = 128;
   call.type = number && !strcmp(number, "13e") ? HL_E4M3 : HL_BF16;
   HlTensor *const tensors[] = {&call.q, &call.k, &call.v, &call.o};
   for (int i = 0; i < FORWARD_TENSORS; i++) *tensors[i] = small_tensor(i);

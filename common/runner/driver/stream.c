@@ -185,8 +185,18 @@ API(cuStreamQuery, (CUstream stream)) {
 
 STREAM_VALUE(cuStreamGetPriority, int, stream->priority)
 STREAM_VALUE(cuStreamGetFlags, unsigned, stream->flags)
-STREAM_VALUE(cuStreamGetId, unsigned long long, stream->id)
 STREAM_VALUE(cuStreamGetCtx, CUcontext, context_current())
+
+// A stream that is captured does not tell its id: so on an H100, with driver 580.
+API(cuStreamGetId, (CUstream handle, unsigned long long *id)) {
+  ENTER();
+  const struct CUstream_st *stream = stream_of(handle);
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  *id = stream->id;
+  return CUDA_SUCCESS;
+}
+
 STREAM_VALUE(cuStreamGetDevice, CUdevice, 0)
 
 // The third result is the stream's part of a GPU (a green context): there are none here.
