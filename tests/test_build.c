@@ -79,8 +79,8 @@ Test(build, ptxas_refuses_what_the_stage_does_not_allow) {
   }
 }
 
-// The source line of an index that is known only at run time, and of a remark; a header's line is that of its caller, and
-// line 0 is none.
+// The source line of an index that is known only at run time, and of a remark; a header's line is that of its caller,
+// and line 0 is none.
 Test(build, ptxas_refusal_names_the_source_line) {
   scratch_write("k.ptx", "\t.local .align 4 .b8 \t__local_depot0[16];\n"
                          "\t.loc\t1 5 7\n"
