@@ -106,7 +106,7 @@ endef
 $(RUNNER_TESTS)/%: tests/runner/%.cu $(wildcard tests/runner/*.h) | build/have/nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 # The example of notes/generating.md, which uses the stages as a library.
-$(RUNNER_TESTS)/decode: TEST_FLAGS = -Icommon/library -L$(BIN) -lhopper_ladder -Xlinker -rpath=$(abspath $(BIN))
+$(RUNNER_TESTS)/decode: TEST_FLAGS = -Icommon/library -L$(BIN) -lhopper_ladder -Xlinker -rpath='$$ORIGIN/../../../$(BIN)'
 $(RUNNER_TESTS)/decode: examples/decode.cu common/library/hopper_ladder.h $(LADDER) | build/have/nvcc $(STAND_INS)
 	$(TEST_PROGRAM)
 $(RUNNER_TESTS)/blas: TEST_FLAGS = -lcublas -lcublasLt
