@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from contenders import (BACKENDS, Refused, ScaledCodes, current_stream, hopper_ladder, library_call, pytorch_version,
                         refusals)
+from flashinfer_peer import flashinfer_refuses, flashinfer_workspace
 
 ELEMENT_SIZES = {"bf16": 2, "e4m3": 1}
 
@@ -165,17 +166,7 @@ def flash_attention_3_decode(library):
     return DecodeContender("FlashAttention-3", prepare, lambda: library.flash_attention_3_decode_version().decode())
 
 
-# ---- FlashInfer: its Python package, which compiles a kernel when it is first asked for ----
-
-
-def load_flashinfer():
-    """The package; Refused, with what is missing, where it cannot be imported."""
-    try:
-        import flashinfer
-        return flashinfer
-    except Exception as error:  # pylint: disable=broad-except  # whatever another project's modules raise
-        raise Refused(f"it cannot be imported: {' '.join(str(error).split())[:160]}") from error
-
+# ---- FlashInfer: flashinfer_peer.py ----
 
 FLASHINFER_PAGE = 16  # FlashInfer shares out pages among blocks, so a sequence needs many
 
@@ -214,12 +205,11 @@ def flashinfer_decode(package, cache="bf16"):
         indptr, indices, last = (torch.tensor(numbers, dtype=torch.int32, device="cuda")
                                  for numbers in (ends, pages, last))
         try:
-            wrapper = package.BatchDecodeWithPagedKVCacheWrapper(
-                torch.empty(128 << 20, dtype=torch.uint8, device="cuda"), "HND", use_tensor_cores=True)
+            wrapper = package.BatchDecodeWithPagedKVCacheWrapper(flashinfer_workspace(), "HND", use_tensor_cores=True)
             wrapper.plan(indptr, indices, last, point.heads, point.kv_heads, point.head_dim, page,
                          q_data_type=torch.bfloat16, kv_data_type=k.dtype, sm_scale=point.head_dim**-0.5)
         except Exception as error:  # pylint: disable=broad-except
-            raise Refused(f"FlashInfer: {' '.join(str(error).split())[:160]}") from error
+            raise flashinfer_refuses(error) from error
         q = problem.q[:, :, 0].contiguous()
         k_scale = float(scales[0]) if scales else None
 

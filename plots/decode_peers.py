@@ -33,10 +33,10 @@ import hopper_ladder
 import peers
 from contenders import FLASH_ATTENTION_3, Refused, ScaledCodes
 from decode_problem import DecodePoint, DecodeReference, make_decode_problem
+from flashinfer_peer import FLASHINFER, load_flashinfer
 
 READERS = os.path.join(peers.ROOT, "build", "libread.so")
 FLASH_ATTENTION_3_DECODE = os.path.join(peers.ROOT, "build", "libflash_attention_3_decode.so")
-FLASHINFER = "FlashInfer"
 DECODE_PEERS = "cuDNN", "FlashAttention-2", FLASH_ATTENTION_3, FLASHINFER
 KEYS = tuple(1 << bits for bits in range(10, 18))
 BATCHES = 1, 4, 32, 128
@@ -172,7 +172,7 @@ def find_decode_stages(path, wanted):
 
 
 def find_flashinfer():
-    package = decode_contenders.load_flashinfer()
+    package = load_flashinfer()
     return [decode_contenders.flashinfer_decode(package, cache) for cache in ("bf16", "e4m3")]
 
 

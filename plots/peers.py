@@ -26,7 +26,8 @@ options, which --pass=decode --help lists.
 many times as fast each new stage is as the old one. --against='CUDA 12.9=FILE.so' calls them that and not "old".
 
 FlashAttention-2, cuDNN and Triton come with PyTorch, FlashAttention-3 with `make flash-attention-3`, CUTLASS's example
-88 with `make cutlass-fmha`. cuDNN's FP8 pass needs its Python package (plots/cudnn_fp8.py). Each row has the SM clock
+88 with `make cutlass-fmha`. FlashInfer and cuDNN's FP8 pass need their Python packages (plots/flashinfer_peer.py,
+plots/cudnn_fp8.py). Each row has the SM clock
 that ran, and each peer's its version.
 
 The sustained mode runs each contender back to back for 0.6 s at a time: what is left when power limits the clock.
@@ -48,6 +49,7 @@ import inputs
 import record
 import reference_backward
 from cudnn_fp8 import CUDNN_FP8, MISSING as CUDNN_FP8_MISSING, cudnn_fp8, import_cudnn
+from flashinfer_peer import FLASHINFER, flashinfer_prefill, load_flashinfer
 from problem import BackwardProblem, Problem, quantise, with_groups
 from reference import Reference, ReferenceE4m3
 from sm_clock import SmClock
@@ -72,7 +74,7 @@ DECODE = "--pass=decode"  # hands over to decode_peers.py
 BACKWARD = "backward"
 FP8 = contenders.FLASH_ATTENTION_3_FP8
 PEERS = {"f16": ("FlashAttention-2", contenders.FLASH_ATTENTION_3, "cuDNN", contenders.CUTLASS, TRITON,
-                 "math"), "e4m3": (FP8, CUDNN_FP8),
+                 FLASHINFER, "math"), "e4m3": (FP8, CUDNN_FP8),
          BACKWARD: ("FlashAttention-2", contenders.FLASH_ATTENTION_3, backward.FLASH_ATTENTION_3_DETERMINISTIC,
                     "cuDNN")}
 # What the others are compared with at the end: the fastest of each group.
@@ -328,6 +330,8 @@ def find_peer(name, kind, needed):
         return [(backward if kind == BACKWARD else contenders).pytorch(name)]
     if name == TRITON:
         return [triton_peer()]
+    if name == FLASHINFER:
+        return find_flashinfer(needed)
     if name == CUDNN_FP8:
         return find_cudnn_fp8(needed)
     try:
@@ -344,6 +348,16 @@ def find_peer(name, kind, needed):
         if needed:
             fail(3, missing)
         print(f"peers.py: {missing}", file=sys.stderr)
+        return []
+
+
+def find_flashinfer(needed):
+    try:
+        return [flashinfer_prefill(load_flashinfer())]
+    except contenders.Refused as reason:
+        if needed:
+            fail(3, f"{FLASHINFER} is left out: {reason}")
+        print(f"peers.py: {FLASHINFER} is left out: {reason}", file=sys.stderr)
         return []
 
 

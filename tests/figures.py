@@ -201,7 +201,8 @@ def printed_blocks(text):
 # What headings say of the columns of a recording, and which column a table shows; "ms" is in "TFLOPS" and stands last.
 CONDITIONS = {"S = ": "seqlen", "D = ": "head_dim", "N = ": "n", "K = ": "k", r"(?<!of )keys = ": "keys", "B = ": "batch",
               "heads of queries = ": "heads", "heads of keys = ": "kv_heads", "warpgroups = ": "warpgroups", "window = ": "window",
-              r"(?<!of )queries = ": "queries", "page = ": "page", "pages of ": "page", "blocks = ": "splits", "bytes = ": "bytes"}
+              r"(?<!of )queries = ": "queries", "pages of ": "page", "page = ": "page", "blocks = ": "splits",
+              "bytes = ": "bytes"}
 QUANTITIES = {"cuBLAS TFLOPS": "cublas_tflops", "TFLOPS": "tflops", "clocks": "clocks", "MHz": "mhz",
               "% of the read rate": "percent_of_read", "read GB/s": "read_gb_per_s", "GB/s": "gb_per_s", "ms": "median_ms"}
 # A recording of the machine has one value a row, and its spread; a row is found by what was measured, and its unit.
@@ -211,8 +212,8 @@ WORDS = ("what it holds", "seen by", "met in")  # columns of a table that no rec
 
 def is_usual(row, headings):
     """Whether a decode problem is as usual in what its headings do not say."""
-    usual = {"lengths": "ragged" if "ragged lengths" in headings else "full"}
-    for column, words in ("queries", r"(?<!of )queries = "), ("page", "pages of "):
+    usual = {"lengths": "ragged" if "ragged" in re.sub("13d[ -]ragged", "", headings) else "full"}
+    for column, words in ("queries", r"(?<!of )queries = "), ("page", "pages of |page = "):
         if not re.search(words, headings):
             usual[column] = "1" if column == "queries" else "0"
     return all(row.get(column, value) == value for column, value in usual.items())

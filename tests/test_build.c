@@ -238,8 +238,9 @@ Test(build, adding_a_folder_adds_its_target) {
 
 // A tree of links to this one, in which nothing is built.
 static void enter_fresh_tree(void) {
-  cr_assert_eq(scratch_run("for part in Makefile common stages plots tests; do cp -rs \"$ROOT/$part\" .; done"), 0,
-               "%s", scratch_output);
+  cr_assert_eq(
+      scratch_run("for part in Makefile common examples stages plots tests; do cp -rs \"$ROOT/$part\" .; done"), 0,
+      "%s", scratch_output);
 }
 
 // Whoever asks what would be done changes nothing.
@@ -254,7 +255,7 @@ Test(build, a_question_writes_nothing) {
 // make splits a path at its blanks, and nvcc at its shell's: no step names the folder in which it runs.
 Test(build, the_folder_may_have_any_name) {
   enter_fresh_tree();
-  cr_expect_eq(scratch_run("mkdir 'odd ä [x]' && mv Makefile common stages plots tests odd* && cd odd* && "
+  cr_expect_eq(scratch_run("mkdir 'odd ä [x]' && mv Makefile common examples stages plots tests odd* && cd odd* && "
                            "make -n NVCC=absent test test-gpu install >steps && ! grep -F '[x]' steps"),
                0, "%s", scratch_output);
 }

@@ -53,10 +53,10 @@ static void make_toolkit(void) {
 Test(compilers, nvcc_writes_ptx_for_a_cubin) {
   make_toolkit();
   expect_run(WITH_TOOLKIT "sh -c '\"$CUDA_HOME\"/bin/nvcc --cubin -arch sm_90a \"a b.cu\" -o out'", 0);
-  expect_line("nvcc -ptx -arch sm_90a a b.cu -o out");
+  expect_line("nvcc -ptx -arch sm_90a a b.cu -o out -lineinfo");
   expect_line("preloads .");
   expect_run(WITH_TOOLKIT "sh -c 'nvcc -cubin -I/include some/kernel.cu'", 0);
-  expect_line("nvcc -ptx -I/include some/kernel.cu -o kernel.cubin");
+  expect_line("nvcc -ptx -I/include some/kernel.cu -lineinfo -o kernel.cubin");
 }
 
 Test(compilers, nvcc_is_the_users_otherwise) {
@@ -132,4 +132,18 @@ Test(compilers, findings_since_the_last_call) {
       "before cuInit: False, False", "right: False, False",    "race: True, True",
       "right again: False, False",   "race again: True, True", "nothing since: False, False"};
   for (int i = 0; i < 6; i++) expect_line(lines[i]);
+}
+
+// A module of that name stands for Triton, whose timers would divide by the time between two events.
+Test(compilers, timers_of_triton_call_once) {
+  expect_run("mkdir -p triton && touch triton/__init__.py", 0);
+  scratch_write("triton/testing.py", "def do_bench(fn, **options):\n    raise ZeroDivisionError\n");
+  scratch_write("program.py", "import triton.testing\n"
+                              "print(triton.testing.do_bench(lambda: print('called')))\n"
+                              "print(triton.testing.do_bench(lambda: 0, warmup=1, quantiles=[0.5, 0.2]))\n"
+                              "print(triton.testing.do_bench(lambda: 0, return_mode='all'))\n");
+  expect_run(RUN "python3 program.py", 0);
+  static const char *const lines[] = {"called", "nan", "[nan, nan]", "[nan]"};
+  for (int i = 0; i < 4; i++) expect_line(lines[i]);
+  expect_run("python3 program.py", 1);  // as it is without hopper-run
 }

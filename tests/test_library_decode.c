@@ -262,10 +262,16 @@ Test(library_decode, no_stage_means_the_fastest) {
   expect_stage(call, "13c");
   call.q.batch = 512, call.q.head = call.q.row = 64;
   expect_stage(call, "13c");  // these are the strides of a contiguous Q
-  call.batch = 1, call.q = small_tensor(0), call.keys = 1 << 17, call.kv_heads = call.heads = 3;
+  call.batch = 1, call.q = small_tensor(0), call.keys = 3 << 15, call.kv_heads = call.heads = 4;
   expect_stage(call, "13c");  // 96 MiB
-  call.kv_heads = call.heads = 4;
+  call.keys = 1 << 17;
   expect_stage(call, "13b");  // 128 MiB
+  call.keys = 64, call.kv_heads = call.heads = 3;
+  expect_stage(call, "13b");  // too few key heads for clusters
+  call.kv_heads = call.heads = 127;
+  expect_stage(call, "13c");
+  call.kv_heads = call.heads = 128;
+  expect_stage(call, "13b");  // enough for all SMs without a split
   call = small_decode(NULL);
   call.lengths = lengths;
   expect_stage(call, "13d");

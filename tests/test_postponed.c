@@ -20,11 +20,11 @@ Test(postponed, a_load_is_one_of_the_threads_that_store) {
       // Triton sets the register to 0 before each load, for the lanes that do not load.
       {ONE "mov.u32 %r20, 0;\n" LOAD "@%p1 st.global.u32 [%rd1], %r21;\n", SILENCE},
       {ONE "mov.u32 %r20, 0;\nsetp.lt.u32 %p2, %r0, 8;\n@%p2 ld.global.u32 %r20, [%rd1];\nadd.u32 %r21, %r20, 1;\n"
-       "@%p1 st.global.u32 [%rd1], %r21;\n",
+           "@%p1 st.global.u32 [%rd1], %r21;\n",
        SILENCE},
       // The store of thread 0, which did not load, is no access to where it would have loaded from.
       {ONE "mov.u32 %r20, 0;\nmov.u64 %rd5, 64;\n@!%p1 mov.u64 %rd5, %rd1;\n@!%p1 ld.global.u32 %r20, [%rd5];\n"
-       "@%p1 st.global.u32 [%rd1], %r20;\n",
+           "@%p1 st.global.u32 [%rd1], %r20;\n",
        SILENCE},
       {ONE LOAD "st.global.u32 [%rd1], %r21;\n", RACE},
       {"setp.lt.u32 %p1, %r0, 2;\n" LOAD "@%p1 st.global.u32 [%rd1], %r21;\n", RACE},
@@ -45,11 +45,11 @@ Test(postponed, a_value_that_is_used_otherwise_has_been_read) {
        RACE},
       {ONE LOAD "@%p1 st.global.u32 [%rd1], %r21;\nbar.sync 0;\nred.global.max.u32 [%rd1+64], %r20;\n", RACE},
       {ONE "mov.u32 %r20, 0;\n" LOAD "@%p1 st.global.u32 [%rd1], %r21;\nbar.sync 0;\n"
-       "red.global.max.u32 [%rd1+64], %r20;\n",
+           "red.global.max.u32 [%rd1+64], %r20;\n",
        RACE},
       // The guard of the load is another one at the store.
       {ONE "setp.lt.u32 %p2, %r0, 8;\n@%p2 ld.global.u32 %r20, [%rd1];\nsetp.lt.u32 %p2, %r0, 0;\n"
-       "@%p1 st.global.u32 [%rd1], %r20;\n",
+           "@%p1 st.global.u32 [%rd1], %r20;\n",
        RACE},
       // The address depends on it.
       {ONE LOAD "mul.wide.u32 %rd5, %r20, 0;\nadd.u64 %rd5, %rd5, %rd1;\n@%p1 st.global.u32 [%rd5], %r21;\n", RACE},

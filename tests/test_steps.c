@@ -118,7 +118,8 @@ Test(steps, wrong_use) {
   } cases[] = {
       {"--steps=/nowhere/at/all", "stage-00: --steps=/nowhere/at/all: No such file or directory\n"},
       {"--fair --schedule=7", "stage-00: --schedule=7 is a random order, and --fair a fair one; give one of the two\n"},
-      {"--steps=x --schedule=7", "stage-00: --schedule=7 is a random order, and --steps a fair one; give one of the two\n"},
+      {"--steps=x --schedule=7",
+       "stage-00: --schedule=7 is a random order, and --steps a fair one; give one of the two\n"},
       {"--device=gpu --steps=x", "stage-00: --steps: a GPU cannot do that; use --device=emulator\n"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,8 +1,8 @@
-"""The stages in WebAssembly do what their programs do, bit for bit: reports, exit codes, hazards, all counters of each line,
-and a checksum of all outputs. With one thread, for with more of them a launch that stops does not repeat exactly.
+"""The stages in WebAssembly do what their programs do, bit for bit: reports, exit codes, hazards, all counters of each
+line, a checksum of all outputs, and steps. With one thread, for with more a launch that stops does not repeat exactly.
 
-Runs in the repository's root after make web: python3 tests/test_web.py [stage numbers] [classes of tests]. QUICK=1 in the
-environment leaves out most mistakes, and all but one run of each stage.
+Runs in the repository's root after make web: python3 tests/test_web.py [stage numbers] [classes of tests]. QUICK=1 in
+the environment leaves out most mistakes, and all but one run of each stage.
 """
 import concurrent.futures
 import hashlib
@@ -115,8 +115,9 @@ class Mistakes(SameRun):
                 return [(native(stage, options), web(stage, options)) for options in both]
             finally:
                 shutil.rmtree(workshop.folder, ignore_errors=True)
-        changed = [(stage, change) for stage in STAGES
-                   for change in course.changes(stage, "breaks")[:QUICK_MISTAKES if QUICK else None] if change.all("Run")]
+        most = QUICK_MISTAKES if QUICK else None
+        changed = [(stage, change) for stage in STAGES for change in course.changes(stage, "breaks")[:most]
+                   if change.all("Run")]
         for (stage, change), pairs in all_at_once(show, changed):
             compared = isinstance(pairs, list)
             for one, other in pairs if compared else ():

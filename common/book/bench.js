@@ -10,6 +10,7 @@ let shown = null;  // the run whose result is shown: {words, options, kernel, re
 const listings = {};  // by path: a promise of the lines as HTML
 const kernels = {};   // by name: a promise of the text of its PTX
 
+const STEPS = "--step-limit=20000000";  // of a mistake, as make break-NN-K has it: it may go on for ever
 const WIDE = "(min-width: 82rem)";  // as in book.css: there the bench stands beside the lesson
 
 const COUNTERS = [["warp instructions", /^smsp__inst_executed\.sum$/], ["barriers and waits", /^inst_synchronisation$/],
@@ -125,7 +126,7 @@ async function runAll(requests) {
       const ptx = refused ? "" : kernel == "own" ? byId("Own").querySelector("textarea").value :
         await textOf(stage + (kernel ? `-${kernel}` : ""));
       const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
-        await work({stage, ptx, edited: kernel == "own", options: words});
+        await work({stage, ptx, edited: kernel == "own", options: kernel ? [STEPS, ...words] : words});
       done.push({kernel, options: words, result, shows: shows ?? []});
       showRuns(done);
     }

@@ -27,8 +27,8 @@ typedef struct EmulatorOptions {
   // Sets glibc's malloc for the whole process so that it keeps what is freed: small launches take two thirds of the
   // time. For programs of which the emulator is the main part.
   bool tunes_malloc;
-  // The warps of a cluster execute one instruction each in turn, which resembles an SM more than the default: a warp runs
-  // there until it waits.
+  // The warps of a cluster execute one instruction each in turn. That resembles an SM more than the default, by which a
+  // warp runs until it waits.
   bool fair;
   int steps;  // how many steps are recorded, 0: none. They need a fair schedule and one host thread, and get both
 } EmulatorOptions;

@@ -1,5 +1,5 @@
-// --json: what the emulator saw, for programs that show it. Whatever a number of JSON cannot hold exactly, an address,
-// is a string.
+// --json: what the emulator saw, for programs that show it. An address is a string: a number of JSON could not hold all
+// of them.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

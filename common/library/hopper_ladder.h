@@ -185,7 +185,8 @@ typedef struct HlDecode {
 // MiB with 13d, 13e and 13f.
 //
 // The fastest stage is 13e with an e4m3 cache, 13f with several queries or lse, 13d with lengths, pages or strides of Q
-// or O. Without these it is 13c where K and V together have up to 96 MiB, and 13b where they have more.
+// or O. Without these it is 13c for 4 to 127 key heads, batch * kv_heads, whose K and V together have up to 96 MiB. For
+// all else it is 13b.
 //
 // In a CUDA graph. A call that is captured queues kernels, and does nothing else, once the same call has run on the
 // same stream: before the capture, make it once. Otherwise the call fails with HL_INVALID, and the capture goes on

@@ -1,5 +1,5 @@
-// A stage under node, as its program is in the terminal: node common/web/node.js NUMBER KERNELS.ptx [options]. The options
-// --ptx, --json and --steps name files of this machine.
+// A stage under node, as its program is in the terminal: node common/web/node.js NUMBER KERNELS.ptx [options]. The
+// options --ptx, --json and --steps name files of this machine.
 'use strict';
 
 const fs = require('fs');

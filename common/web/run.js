@@ -15,7 +15,8 @@
 //   steps     the record of steps, nine numbers each (EmulatorStep in common/emulator/emulator.h), or null
 'use strict';
 
-const NOTHING = {error: null, outputs: null, hazards: [], counters: {}, lines: []};  // of a run that ended at its options
+// Of a run that ended at its options.
+const NOTHING = {error: null, outputs: null, hazards: [], counters: {}, lines: []};
 
 // The program prints a line at a time, and a line without an end at last.
 function withEnds(lines) {

@@ -1,23 +1,23 @@
-// The worker of a page: each message that it gets is a request of run.js, and its answer a result. `ptxUrl` may stand in
-// the place of `ptx`: a file, which may be compressed with gzip. While it works it tells its progress, "compiling" and
+// The worker of a page: each message that it gets is a request of run.js, and its answer a result. `ptxUrl` may be there
+// instead of `ptx`: a file, which may be compressed with gzip. While it works it tells its progress: "compiling", then
 // "running". A run is stopped by ending the worker.
 'use strict';
 
 importScripts('run.js', 'stages.js');
 
-const compiled = {};  // modules by their names
+let compiling = null;  // the promise of the module
 
 // Some hosts serve .wasm as something else, and the browser then refuses to compile while it loads.
-async function compile(name) {
-  const response = await fetch(name);
-  if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`);
+async function compile() {
+  const response = await fetch('stages.wasm');
+  if (!response.ok) throw new Error(`stages.wasm: ${response.status} ${response.statusText}`);
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-function moduleOf(name) {
-  compiled[name] ??= compile(name);
-  compiled[name].catch(() => delete compiled[name]);  // the next run tries again
-  return compiled[name];
+function compiled() {
+  compiling ??= compile();
+  compiling.catch(() => { compiling = null; });  // the next run tries again
+  return compiling;
 }
 
 async function load(url) {
@@ -33,13 +33,14 @@ async function answer(request) {
   const began = performance.now();
   try {
     postMessage({progress: 'compiling'});
-    const [module, ptx] = await Promise.all([moduleOf(request.module || 'stages.wasm'), request.ptx ?? load(request.ptxUrl)]);
+    const [module, ptx] = await Promise.all([compiled(), request.ptx ?? load(request.ptxUrl)]);
     postMessage({progress: 'running'});
     const result = await runStage(createStages, module, {...request, ptx});
     postMessage({...result, ms: performance.now() - began});
   } catch (error) {
     const errors = `${error.message || error}\n`;
-    postMessage({...NOTHING, code: -1, report: '', errors, terminal: errors, steps: null, ms: performance.now() - began});
+    const ms = performance.now() - began;
+    postMessage({...NOTHING, code: -1, report: '', errors, terminal: errors, steps: null, ms});
   }
 }
 

@@ -230,6 +230,22 @@ class Calls(unittest.TestCase):
         with self.assertRaisesRegex(contenders.Refused, "FlashAttention-3 returned 7"):
             contender.prepare(made_up_problem())()
 
+    def test_a_cache_without_pages_is_one_in_pages_to_flashinfer(self):
+        point = DecodePoint(3, 8, 2, 64, 96)
+        strided = [types.SimpleNamespace(as_strided=lambda *view: view) for _ in "kv"]
+        (k, v), table = decode_contenders.in_pages(made_up_problem(point), decode_problem.Cache(*strided))
+        shape, strides = k
+        self.assertEqual((k, strides), (v, (16 * 64, 96 * 64, 64, 1)))
+        for batch, pages in enumerate(table):
+            for kv_head in range(2):
+                for key in range(96):
+                    at = pages[key // 16] * strides[0] + kv_head * strides[1] + key % 16 * strides[2]
+                    self.assertEqual(at, ((batch * 2 + kv_head) * 96 + key) * 64)
+        last = [size - 1 for size in shape]
+        self.assertEqual(sum(map(int.__mul__, last, strides)), 3 * 2 * 96 * 64 - 1, "the view ends where the cache does")
+        with self.assertRaisesRegex(contenders.Refused, "pages of 16 keys"):
+            decode_contenders.in_pages(made_up_problem(point._replace(keys=90)), decode_problem.Cache(*strided))
+
     def test_pytorch_refuses_what_it_lacks(self):
         point = DecodePoint(2, 8, 2, 64, 96)
         torch = {name: mock.Mock() for name in ("torch", "torch.nn", "torch.nn.attention", "torch.nn.functional")}

@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, "plots")
 import contenders  # noqa: E402
 import cudnn_fp8  # noqa: E402
+import flashinfer_peer  # noqa: E402
 import peers  # noqa: E402
 import problem  # noqa: E402
 import triton_peer  # noqa: E402
@@ -260,6 +261,54 @@ class SeveralKernels(unittest.TestCase):
     def test_cutlass_refuses(self):
         with self.assertRaisesRegex(contenders.Refused, "^nothing runs$"):
             contenders.fastest_of([lambda: 1, lambda: 2], "nothing runs")
+
+
+class FlashInfer(unittest.TestCase):
+    """Its prefill, with a made-up package."""
+
+    def setUp(self):
+        self.planned = []
+        torch = types.SimpleNamespace(arange=lambda *numbers, dtype, device: numbers, int32="int32")
+        for patch in (mock.patch.dict(sys.modules, torch=torch),
+                      mock.patch.object(flashinfer_peer, "flashinfer_workspace", lambda: "workspace"),
+                      mock.patch.object(flashinfer_peer, "token_rows", lambda tensor: types.SimpleNamespace(
+                          name=f"rows of {tensor.name}", dtype="fp16")),
+                      mock.patch.object(flashinfer_peer, "refusals", contextlib.nullcontext)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def wrapper(self, workspace, layout):
+        self.assertEqual((workspace, layout), ("workspace", "NHD"))
+        output = mock.Mock()
+        output.view = lambda *shape: types.SimpleNamespace(transpose=lambda a, b: (shape, a, b))
+        return types.SimpleNamespace(plan=lambda *arguments, **options: self.planned.append((arguments, options)),
+                                     run=lambda q, k, v: self.assertEqual(
+                                         [q.name, k.name, v.name], ["rows of q", "rows of k", "rows of v"]) or output)
+
+    def test_prefill(self):
+        package = types.SimpleNamespace(BatchPrefillWithRaggedKVCacheWrapper=self.wrapper, __version__="9")
+        contender = flashinfer_peer.flashinfer_prefill(package)
+        call = contender.prepare(made_up_problem())
+        ends = (0, 3 * 512, 512)
+        self.assertEqual(self.planned, [((ends, ends, 8, 8, 64), {"causal": True, "sm_scale": 0.125,
+                                                                  "q_data_type": "fp16"})])
+        self.assertEqual((call(), contender.version()), (((2, 512, 8, 64), 1, 2), "FlashInfer 9"))
+
+    def test_what_it_refuses(self):
+        package = types.SimpleNamespace(BatchPrefillWithRaggedKVCacheWrapper=mock.Mock(side_effect=KeyError("no\nway")))
+        with self.assertRaisesRegex(contenders.Refused, r"^FlashInfer: 'no\\nway'$"):
+            flashinfer_peer.flashinfer_prefill(package).prepare(made_up_problem())
+
+    def test_it_is_missing(self):
+        for needed, code in ((False, None), (True, 3)):
+            printed = io.StringIO()
+            with mock.patch.dict(sys.modules, flashinfer=None), contextlib.redirect_stderr(printed):
+                try:
+                    self.assertEqual(peers.find_peer("FlashInfer", "f16", needed), [])
+                    self.assertIsNone(code)
+                except SystemExit as stopped:
+                    self.assertEqual(stopped.code, code)
+            self.assertIn("peers.py: FlashInfer is left out: it cannot be imported: ", printed.getvalue())
 
 
 class Times(unittest.TestCase):

@@ -61,7 +61,7 @@ class Options(unittest.TestCase):
             "--type=fp8": "'fp8' is no type; f16 and e4m3 are allowed",
             f"--library={ANOTHER_LIBRARY}": "is another library, or an older one; ",
             f"--against={ANOTHER_LIBRARY}": "is another library",
-            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, CUTLASS, Triton, math are allowed",
+            "--peers=FA9": "'FA9' is no peer; all, none and FlashAttention-2, FlashAttention-3, cuDNN, CUTLASS, Triton, FlashInfer, math are allowed",
             "--inputs=normal,x8": "'x8' is no input; all and normal, large, sink, ramp, rampdown, waves, outliers, "
                                   "mean are allowed",
             "--rounds=0": "'0' is no number of rounds",
@@ -109,6 +109,7 @@ class Options(unittest.TestCase):
 
     def test_flash_attention_3(self):
         with mock.patch.object(peers, "FLASH_ATTENTION_3", "no/such.so"), \
+                mock.patch.object(peers, "load_flashinfer", mock.Mock(side_effect=contenders.Refused("there is none"))), \
                 mock.patch.object(peers, "CUTLASS_FMHA", "no/fmha.so"):
             for option, code in ("all", None), ("cuDNN,FlashAttention-3", 3), ("cuDNN", None):
                 printed = io.StringIO()
@@ -120,9 +121,10 @@ class Options(unittest.TestCase):
                     except SystemExit as stopped:
                         self.assertEqual(stopped.code, code)
                     line = "FlashAttention-3 is not there; `make flash-attention-3` builds no/such.so\n"
+                    info = "peers.py: FlashInfer is left out: there is none\n"
                     fmha = "peers.py: CUTLASS is not there; `make cutlass-fmha` builds no/fmha.so\n"
                     self.assertEqual(printed.getvalue(), "" if option == "cuDNN" else
-                                     "peers.py: " + line + fmha * (option == "all"))
+                                     "peers.py: " + line + (fmha + info) * (option == "all"))
 
     def test_flash_attention_3_of_before_e4m3(self):
         old = types.SimpleNamespace(flash_attention_3=mock.Mock())

@@ -20,7 +20,7 @@ def main():
     device = Device()
     device.set_current()
     stream = device.create_stream()
-    options = ProgramOptions(std="c++17", arch="sm_90a", lineinfo=True, name="reverse.cu")
+    options = ProgramOptions(std="c++17", arch="sm_90a", name="reverse.cu")
     kernel = Program(SOURCE, code_type="c++", options=options).compile("cubin").get_kernel("reverse")
     x = np.arange(256, dtype=np.float32)
     values = device.memory_resource.allocate(x.nbytes, stream=stream)

@@ -1,5 +1,5 @@
-// The tests of the C suites under WebAssembly. Without an argument their names are printed, a line each; with a name that
-// test runs. Exit code: 0 passed, 1 failed, 77 skipped.
+// The tests of the C suites under WebAssembly. Without an argument their names are printed, a line each; with a name
+// that test runs. Exit code: 0 passed, 1 failed, 77 skipped.
 #include <criterion/criterion.h>
 #include <stdarg.h>
 

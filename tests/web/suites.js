@@ -1,6 +1,6 @@
 // Runs the C suites that were compiled to WebAssembly, in the repository's root: node tests/web/suites.js SUITES.js
-// [pattern...]. A pattern is a part of a test's name, "float/". Prints what failed, then how many passed; exit code 1 when
-// a test failed.
+// [pattern...]. A pattern is a part of a test's name, "float/". Prints what failed, then how many passed; exit code 1
+// when a test failed.
 'use strict';
 
 const fs = require('fs');

@@ -171,9 +171,10 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   if (plan->wait == WAIT_PARITY) {
     u32 given = SLOT(warp, inst->a, const u32)[lane];
     if (given == UINT32_MAX)
-      hazard_report_graded(HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
-                           "a phase's parity is 0 or 1, not -1. Triton's kernels wait with -1, and are right on Hopper: "
-                           "the GPU looks at the last bit");
+      hazard_report_graded(
+          HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
+          "a phase's parity is 0 or 1, not -1. Triton's kernels wait with -1, and are right on Hopper: "
+          "the GPU looks at the last bit");
     else if (given > 1)
       mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
     *parity = given & 1;

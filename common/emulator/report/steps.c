@@ -41,7 +41,7 @@ void step_instruction(const Warp *warp, uint32_t pc, Mask lanes) {
   if (step) set_place(step, warp, pc, lanes);
 }
 
-static void add_operation(EmulatorStepKind kind, const Warp *warp, const Inst *inst, Mask lanes, uint32_t number) {
+static void add_operation_step(EmulatorStepKind kind, const Warp *warp, const Inst *inst, Mask lanes, uint32_t number) {
   EmulatorStep *step = add_step(warp_launch(warp)->record, kind);
   if (!step) return;
   set_place(step, warp, pc_of_inst(warp, inst), lanes);
@@ -50,12 +50,12 @@ static void add_operation(EmulatorStepKind kind, const Warp *warp, const Inst *i
 
 uint32_t step_operation_begins(const Warp *warp, const Inst *inst, Mask lanes) {
   uint32_t number = ++warp_launch(warp)->record->operations;
-  add_operation(EMULATOR_STEP_OPERATION_BEGINS, warp, inst, lanes, number);
+  add_operation_step(EMULATOR_STEP_OPERATION_BEGINS, warp, inst, lanes, number);
   return number;
 }
 
 void step_operation_ends(const Warp *warp, const Inst *inst, Mask lanes, uint32_t number) {
-  add_operation(EMULATOR_STEP_OPERATION_ENDS, warp, inst, lanes, number);
+  add_operation_step(EMULATOR_STEP_OPERATION_ENDS, warp, inst, lanes, number);
 }
 
 void step_phase(const Cluster *cluster, uint64_t address, uint64_t phase) {

@@ -9,9 +9,9 @@
 #include "waiters.h"
 
 enum {
-  SLICE = 4096,        // instructions of a warp before the next one's turn, by default
+  SLICE = 4096,  // instructions of a warp before the next one's turn, by default
   FAIR_SLICE = 1,
-  FAIR_FLIGHT = 256,  // instructions of a cluster after which an operation completes under a fair schedule
+  FAIR_FLIGHT = 256,   // instructions of a cluster after which an operation completes under a fair schedule
   RANDOM_SLICE = 256,  // at most so many under a seed
   // Instructions without a visible event after which a cluster is suspected of spinning: at first, and at most, for
   // each suspicion that turns out wrong doubles it.

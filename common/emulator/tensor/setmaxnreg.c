@@ -123,8 +123,8 @@ static void check_warpgroup(const Warp *warp, const Inst *inst) {
   }
 }
 
-// One that leaves the warp the registers that it has is none to the others of its warpgroup. Triton's warps execute such
-// ones before they have met.
+// A setmaxnreg that leaves the warp the registers that it has does not count for its warpgroup. Triton's warps execute
+// such ones before they have met.
 static bool changes_nothing(const Warp *warp, const Inst *inst) {
   return warp->share.adjusted && warp->share.registers == (int)inst->immediate;
 }

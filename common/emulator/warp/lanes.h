@@ -6,13 +6,13 @@
 
 #include <float.h>
 
-#include "../parse/float_bits.h"
-#include "program.h"
-
 // A result that the host keeps in more bits would be rounded twice. 16 is as good as 0: it concerns half precision.
 #if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
 #error "float and double must be computed as such: on x86 of 32 bits compile with -msse2 -mfpmath=sse"
 #endif
+
+#include "../parse/float_bits.h"
+#include "program.h"
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"  // a loop that calls libm stays a loop

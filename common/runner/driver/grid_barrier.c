@@ -1,7 +1,7 @@
-// The barrier of a whole grid that numba calls. NVIDIA's device runtime has it, in machine code. Here it is PTX, and does
-// what the header of cooperative groups does in CUDA C++: one thread of each block adds 1 to a word of the workspace,
-// which %envreg1 and %envreg2 lead to, and waits until the word's sign changes. The first block adds what is missing
-// from 2^31.
+// The barrier of a whole grid that numba calls. NVIDIA's device runtime has it, in machine code. Here it is PTX, and
+// does what the header of cooperative groups does in CUDA C++: one thread of each block adds 1 to a word of the
+// workspace, which %envreg1 and %envreg2 lead to, and waits until the word's sign changes. The first block adds what is
+// missing from 2^31.
 #include <string.h>
 
 #include "driver.h"

@@ -1,5 +1,5 @@
-// What the tests use of Criterion, for WebAssembly, which it does not know. Each test runs in an instance of its own, so
-// that none sees what another one left, as Criterion's run in processes: tests/web/suites.js.
+// What the tests use of Criterion, for WebAssembly, which it does not know. Each test runs in an instance of its own,
+// so that none sees what another one left, as Criterion's run in processes: tests/web/suites.js.
 #pragma once
 
 #include <math.h>
@@ -40,7 +40,7 @@ _Noreturn void stand_in_skip(const char *format, ...);
   STAND_IN_REGISTER(suite_##suite_name, stand_in_add_suite, .suite = #suite_name, ##__VA_ARGS__)
 #define Test(suite_name, test_name, ...)                                                                               \
   static void suite_name##_##test_name##_run(void *);                                                                  \
-  STAND_IN_REGISTER(test_##suite_name##_##test_name, stand_in_add, .suite = #suite_name, .name = #test_name,                  \
+  STAND_IN_REGISTER(test_##suite_name##_##test_name, stand_in_add, .suite = #suite_name, .name = #test_name,           \
                     .run = suite_name##_##test_name##_run, ##__VA_ARGS__)                                              \
   static void suite_name##_##test_name##_run(__attribute__((unused)) void *stand_in_unused)
 
