@@ -57,14 +57,16 @@ def trouble(text):
 
 
 def faults_first(lines):
-    """The hazards of a report, faults before what is formal: only a dozen lines will be shown."""
+    """The hazards of a report, faults before what is formal: only a dozen lines will be shown. A bad descriptor keeps its
+    place, as faults may follow from it."""
     blocks = []
     for line in lines:
         if line.startswith("    ") and blocks:
             blocks[-1].append(line)
         else:
             blocks.append([line])
-    blocks.sort(key=lambda block: block[0].startswith(("formal: ", "note: ")))
+    blocks.sort(key=lambda block: block[0].startswith(("formal: ", "note: "))
+                and not block[0].startswith("formal: bad descriptor"))
     return [line for block in blocks for line in block]
 
 
