@@ -276,6 +276,13 @@ Test(library_decode, no_stage_means_the_fastest) {
   call.lengths = lengths;
   expect_stage(call, "13d");
   expect_stage(paged_decode(NULL), "13d");
+  call.head_dim = 128;
+  expect_stage(call, "22");
+  call = paged_decode(NULL);
+  call.head_dim = 128;
+  expect_stage(call, "22");
+  call.o.batch = 2048, call.o.head = 256, call.o.row = 256;
+  expect_stage(call, "13d");  // stage 22 wants a contiguous O
   call = small_decode(NULL);
   call.o.batch = 1024, call.o.head = 128, call.o.row = 128;
   expect_stage(call, "13d");

@@ -181,12 +181,12 @@ typedef struct HlDecode {
 } HlDecode;
 
 // Reads q, k and v, and writes o. All that is said of hl_attention's stream, workspace and kernels holds here. The
-// workspace: none with stages 13 and 13c; head_dim + 1 floats for each query and part of its keys with 13b; up to 34
-// MiB with 13d, 13e and 13f.
+// workspace: none with stages 13, 13c and 22; head_dim + 1 floats for each query and part of its keys with 13b; up to
+// 34 MiB with 13d, 13e and 13f.
 //
-// The fastest stage is 13e with an e4m3 cache, 13f with several queries or lse, 13d with lengths, pages or strides of Q
-// or O. Without these it is 13c for 4 to 127 key heads, batch * kv_heads, whose K and V together have up to 96 MiB. For
-// all else it is 13b.
+// The fastest stage is 13e with an e4m3 cache, 13f with several queries or lse, 13d with strides of Q or O. With
+// lengths or pages it is 22 for head_dim 128, and 13d for 64. Without any of these it is 13c for 4 to 127 key heads,
+// batch * kv_heads, whose K and V together have up to 96 MiB. For all else it is 13b.
 //
 // In a CUDA graph. A call that is captured queues kernels, and does nothing else, once the same call has run on the
 // same stream: before the capture, make it once. Otherwise the call fails with HL_INVALID, and the capture goes on

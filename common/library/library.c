@@ -110,15 +110,16 @@ static bool is_contiguous(const DecodeShape *shape, DeviceTensor tensor) {
   return tensor.batch == plain.batch && tensor.head == plain.head && tensor.row == plain.row;
 }
 
-// Stages 13b and 13c do less than 13d, and do it in less time. One launch is better for a small cache, free blocks are
+// Stage 22 reads sequences of different lengths and pages faster than 13d (plots/data/22-paged-cluster), where it can.
+// Stages 13b and 13c do less than both, and do it in less time. One launch is better for a small cache, free blocks are
 // for a large one: between 67 and 134 MB on an H100 (plots/data/decode). A cluster has at most 16 blocks, so with few
 // key heads 13c leaves most SMs idle. With as many key heads as SMs nothing is split, and 13b is also one launch.
-static const char *fastest_of_13(const Decode *decode) {
+static const char *fastest_of_bf16(const Decode *decode) {
   const int64_t small_cache = 96 << 20;  // bytes
   const int64_t few_heads = 4, many_heads = 128;
   const DecodeShape *shape = &decode->shape;
-  if (decode->lengths || shape->page || !is_contiguous(shape, decode->q) || !is_contiguous(shape, decode->o))
-    return "13d";
+  if (!is_contiguous(shape, decode->q) || !is_contiguous(shape, decode->o)) return "13d";
+  if (decode->lengths || shape->page) return shape->head_dim == 128 ? "22" : "13d";
   int64_t key_heads = (int64_t)shape->batch * shape->kv_heads;
   bool is_small = key_heads * shape->keys * shape->head_dim * 4 <= small_cache;
   return is_small && key_heads >= few_heads && key_heads < many_heads ? "13c" : "13b";
@@ -133,7 +134,7 @@ static HlStatus find_decode(const HlDecode *call, int *index, Decode *decode) {
   HlStatus status = find_number(call->stage ? call->stage : most, index);
   if (!status) status = decode_call_check(entries[*index].stage, call, decode);
   if (status || call->stage || strcmp(most, "13d")) return status;
-  return find_number(fastest_of_13(decode), index);
+  return find_number(fastest_of_bf16(decode), index);
 }
 
 // ---- what the library has in each context ----
