@@ -3,8 +3,8 @@
     break_ptx.py FOLDER [NN...]     all stages, or those with these numbers
 
 FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b. FOLDER/04-3.txt is what nvcc
-says of a kernel that it refuses. What is there already is made again only if something that it is made from has
-changed. A mistake that changes what the host does has no file: the stage's program would have to be compiled anew.
+says of a kernel that it refuses. A file is made again only if one of its sources has changed. A mistake that changes
+what the host does has no file: the stage's program would have to be compiled anew.
 """
 import glob
 import gzip

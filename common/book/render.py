@@ -80,7 +80,7 @@ class Writer:
         return self.markdown.render(text)
 
     def heading_open(self, _, tokens, place):
-        """A level that is left out, as in the glossary, shows in the size alone: readers by ear want none left out."""
+        """Where a page skips a level, as the glossary does, only the size shows it: screen readers need every level."""
         name = anchor_of(tokens[place + 1].content)
         known = {anchor for _, anchor, _ in self.headings}
         names = itertools.chain([name], (f"{name}-{more}" for more in itertools.count(1)))

@@ -144,7 +144,7 @@ HL_API HlStatus hl_attention_backward(const HlCall *call);
 //                          .q.data = query, .k.data = key_pool, .v.data = value_pool, .o.data = output};
 //   if (hl_attention_decode(&call)) fprintf(stderr, "%s\n", hl_error());
 //
-// What is left out, and so 0, has a meaning here, too, except the sizes and the type: the fastest stage, one query, all
+// A field that is left out is 0. Except for the sizes and the type, 0 has a meaning: the fastest stage, one query, all
 // sequences of one length, a cache without pages.
 typedef struct HlDecode {
   const char *stage;        // its number, "13d"; NULL: the fastest that does what the call asks for
@@ -162,7 +162,7 @@ typedef struct HlDecode {
   // [pages][kv_heads][page][head_dim], with the stride from page to page in the place of that from batch to batch.
   HlTensor k, v;
   // The keys of each sequence, [batch], in device memory. A number below 0 counts as 0, one above `keys` as `keys`.
-  // What lies in the cache behind them is not looked at. NULL: each sequence has `keys`.
+  // The kernels do not read the rest of the cache. NULL: each sequence has `keys`.
   const int32_t *lengths;
   // A cache in pages: key j of sequence b is row j % page of page block_table[b * table_row + j / page], from 0 to
   // pages - 1. Entries for keys that a sequence does not have are not looked at. In device memory.

@@ -55,7 +55,7 @@ static bool prepare_caches(const char *run) {
   setenv("CUTE_DSL_ARCH", "sm_90a", 1);
   setenv("CUTE_DSL_KEEP_PTX", "1", 1);
   setenv("CUTE_DSL_LINEINFO", "1", 1);
-  setenv("LRU", "0", 1);  // tinygrad: memory that is freed is given back
+  setenv("LRU", "0", 1);  // so that tinygrad returns freed memory to the driver
   return true;
 }
 

@@ -14,7 +14,7 @@ typedef struct StepRecord {
   int file_count, file_capacity;
 } StepRecord;
 
-// What follows is called only where launch->record is there.
+// Call these functions only when launch->record is not NULL.
 
 // The lanes of the group with this pc execute its instruction.
 void step_instruction(const Warp *warp, uint32_t pc, Mask lanes);

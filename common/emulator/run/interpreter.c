@@ -140,8 +140,7 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
 static void record_step(Warp *warp, const Inst *code) {
   const Group *group = &warp->groups[warp->current];
   const Inst *inst = &code[group->pc];
-  Mask lanes = group->mask;
-  if (inst->guarded) lanes &= *SLOT(warp, inst->guard, const Mask) ^ (inst->guard_negated ? FULL_MASK : 0);
+  Mask lanes = group->mask & guarded_lanes(warp, inst);
   if (lanes) step_instruction(warp, group->pc, lanes);
 }
 

@@ -12,8 +12,8 @@ void round_by_software(void);
 // The value for the host's fesetround; to nearest where the host has no other.
 int host_mode(Rounding rounding);
 
-// f64 arithmetic in integers, with a rounding other than to nearest; rounded_fma also to nearest. What is a NaN or an
-// infinity by IEEE 754, or the quotient of a zero, is as the host has it.
+// f64 arithmetic in integers, with a rounding other than to nearest; rounded_fma also to nearest. For NaNs,
+// infinities and quotients of zero the result is the host's.
 f64 rounded_add(f64 x, f64 y, Rounding rounding);
 f64 rounded_multiply(f64 x, f64 y, Rounding rounding);
 // x * y + z, rounded once.
