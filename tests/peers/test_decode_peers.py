@@ -184,9 +184,7 @@ class Calls(unittest.TestCase):
         return hopper_ladder.Stage(number=b"13x", name=b"13x-name", type=kind, decode=1)
 
     def test_a_stage(self):
-        made = []
-        with mock.patch.object(hopper_ladder, "decode", lambda *arguments, **others: made.append((arguments, others)) or
-                               hopper_ladder.Decode()):
+        with mock.patch.object(hopper_ladder, "decode", autospec=True, return_value=hopper_ladder.Decode()) as decode:
             for kind, addresses in (hopper_ladder.BF16, (10, 11, 12)), (hopper_ladder.E4M3, (10, 13, 14)):
                 flags = []
                 library = types.SimpleNamespace(
@@ -195,11 +193,12 @@ class Calls(unittest.TestCase):
                 self.assertEqual((contender.name, contender.cache), ("13x-name", decode_contenders.CACHES[kind]))
                 self.assertEqual(contender.prepare(made_up_problem(lengths=50, table=60))().address, 20)
                 self.assertEqual(flags, [(hopper_ladder.CHECK, 40), (0, 40)], "a check, then the call")
-                arguments, others = made.pop()
-                self.assertEqual(tuple(tensor.address for tensor in arguments[:4]), (*addresses, 20))
+                tensors, others = decode.call_args
+                self.assertEqual(tuple(tensor.address for tensor in tensors), (*addresses, 20))
                 scales = (None, None) if kind == hopper_ladder.BF16 else (15, 16)
-                self.assertEqual(tuple(scale and scale.address for scale in arguments[6:8]), scales)
-                self.assertEqual((arguments[4:6], arguments[8], others), ((50, 60), "13x", {}))
+                given = tuple(scale and scale.address for scale in (others.pop("k_scale"), others.pop("v_scale")))
+                self.assertEqual(given, scales)
+                self.assertEqual(others, {"lengths": 50, "block_table": 60, "stage": "13x"})
 
     def test_a_stage_refuses(self):
         library = types.SimpleNamespace(hl_attention_decode=lambda call: 2, hl_error=lambda: b"at most 1 query")
