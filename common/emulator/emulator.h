@@ -426,6 +426,9 @@ typedef enum CounterKind {
   // For each bulk or tensor load, how many loads into the cluster's shared memory are pending once it has started,
   // itself included. Their sum: divided by the number of loads it is the mean.
   COUNTER_LOADS_IN_FLIGHT,
+  // For each setmaxnreg that changes a warp's share, the registers of its 32 threads afterwards. Where each warp
+  // executes one, the sum is what all threads have together; the launch gave the rest in vain.
+  COUNTER_SETMAXNREG_REGISTERS,
   COUNTER_KIND_COUNT,
 } CounterKind;
 

@@ -196,6 +196,7 @@ static void execute_setmaxnreg(Warp *warp, const Inst *inst, Mask mask) {
                                 .last = inst,
                                 .lane = lane,
                                 .clock = warp->check.clocks[lane].own};
+  warp_counts(warp, inst)->registers += (uint64_t)wanted * LANES;
   warp->block->cluster->progress++;
 }
 
