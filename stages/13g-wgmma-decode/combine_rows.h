@@ -50,8 +50,7 @@ __device__ void add_parts(const Parts &parts, int row, float max, int i, int ste
 
 // Grid: groups of WARPS rows, key heads, sequences. Block: WARPS warps. lse: where the caller wants the log-sum-exp,
 // [batch][key head][row].
-template <int HEAD_DIM>
-__device__ void combine_rows(const Work &work, const Leftovers &leftovers, float *lse) {
+template <int HEAD_DIM> __device__ void combine_rows(const Work &work, const Leftovers &leftovers, float *lse) {
   constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM), PAIRS = HEAD_DIM / 2 / WARP, FEW = 8;
   __shared__ float2 others[WARPS][PAIRS * WARP];
   __shared__ float sums[WARPS];
@@ -84,7 +83,8 @@ __device__ void combine_rows(const Work &work, const Leftovers &leftovers, float
         for (int w = 1; w < WARPS; w++) {
           sum += sums[w];
 #pragma unroll
-          for (int p = 0; p < PAIRS; p++) o[p].x += others[w][p * WARP + lane].x, o[p].y += others[w][p * WARP + lane].y;
+          for (int p = 0; p < PAIRS; p++)
+            o[p].x += others[w][p * WARP + lane].x, o[p].y += others[w][p * WARP + lane].y;
         }
       __syncthreads();
       if (warp) continue;

@@ -31,7 +31,7 @@ __device__ void decode(const Maps &maps, const Work &work, const Leftovers &left
   }                                                                                                                    \
   extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
       combine_##HEAD_DIM(const Work work, const Leftovers leftovers, float *lse) {                                     \
-    combine_rows<HEAD_DIM>(work, leftovers, lse);                                                                   \
+    combine_rows<HEAD_DIM>(work, leftovers, lse);                                                                      \
   }
 ENTRY_POINTS(64)
 ENTRY_POINTS(128)

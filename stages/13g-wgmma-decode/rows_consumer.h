@@ -23,7 +23,7 @@ static constexpr float LN_2 = 0.693147181f;
 // are read across: one half of the tile is the first 8 keys of each box, the other half the rest. Which key is which
 // does not matter to a sum over all keys, if both products and the mask agree.
 struct Order {
-  int half, group, panel;      // bytes from one half, group, panel to the next
+  int half, group, panel;     // bytes from one half, group, panel to the next
   int half_keys, group_keys;  // keys from one half, group to the next
 };
 

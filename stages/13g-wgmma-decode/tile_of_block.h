@@ -25,7 +25,8 @@ enum { LEAST_OF_BLOCK = LEAST };  // tiles of a worker
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-static inline long long busy_blocks(long long total, int workers) {
+    static inline long long
+    busy_blocks(long long total, int workers) {
   long long useful = (total + LEAST_OF_BLOCK - 1) / LEAST_OF_BLOCK;
   return workers < useful ? workers : useful;
 }
