@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import csv
 import ctypes
+import inspect
 import io
 import os
 import subprocess
@@ -176,7 +177,8 @@ class Calls(unittest.TestCase):
 
     def test_the_library_has_the_stages(self):
         stages = decode_contenders.decode_stages(hopper_ladder.load("libhopper_ladder.so"))
-        expected = {"13": "bf16", "13b": "bf16", "13c": "bf16", "13d": "bf16", "13e": "e4m3", "13f": "bf16"}
+        expected = {"13": "bf16", "13b": "bf16", "13c": "bf16", "13d": "bf16", "13e": "e4m3", "13f": "bf16",
+                    "13g": "bf16"}
         caches = {number: decode_contenders.CACHES[stage.type] for number, stage in stages.items()}
         self.assertLessEqual(expected.items(), caches.items())
 
@@ -184,9 +186,13 @@ class Calls(unittest.TestCase):
         return hopper_ladder.Stage(number=b"13x", name=b"13x-name", type=kind, decode=1)
 
     def test_a_stage(self):
-        made = []
-        with mock.patch.object(hopper_ladder, "decode", lambda *arguments, **others: made.append((arguments, others)) or
-                               hopper_ladder.Decode()):
+        made, signature = [], inspect.signature(hopper_ladder.decode)
+
+        def decode(*arguments, **others):
+            made.append(signature.bind(*arguments, **others).arguments)
+            return hopper_ladder.Decode()
+
+        with mock.patch.object(hopper_ladder, "decode", decode):
             for kind, addresses in (hopper_ladder.BF16, (10, 11, 12)), (hopper_ladder.E4M3, (10, 13, 14)):
                 flags = []
                 library = types.SimpleNamespace(
@@ -195,11 +201,12 @@ class Calls(unittest.TestCase):
                 self.assertEqual((contender.name, contender.cache), ("13x-name", decode_contenders.CACHES[kind]))
                 self.assertEqual(contender.prepare(made_up_problem(lengths=50, table=60))().address, 20)
                 self.assertEqual(flags, [(hopper_ladder.CHECK, 40), (0, 40)], "a check, then the call")
-                arguments, others = made.pop()
-                self.assertEqual(tuple(tensor.address for tensor in arguments[:4]), (*addresses, 20))
+                found = made.pop()
+                self.assertEqual(tuple(found.pop(name).address for name in "qkvo"), (*addresses, 20))
                 scales = (None, None) if kind == hopper_ladder.BF16 else (15, 16)
-                self.assertEqual(tuple(scale and scale.address for scale in arguments[6:8]), scales)
-                self.assertEqual((arguments[4:6], arguments[8], others), ((50, 60), "13x", {}))
+                self.assertEqual(tuple(scale and scale.address for scale in (found.pop("k_scale"),
+                                                                             found.pop("v_scale"))), scales)
+                self.assertEqual(found, {"lengths": 50, "block_table": 60, "stage": "13x"})
 
     def test_a_stage_refuses(self):
         library = types.SimpleNamespace(hl_attention_decode=lambda call: 2, hl_error=lambda: b"at most 1 query")
