@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import csv
 import ctypes
+import inspect
 import io
 import os
 import sys
