@@ -12,7 +12,7 @@
 //   code      the exit code of the program
 //   report, errors, terminal   what it printed: to standard output, to standard error, and both as they came
 //   error, outputs, hazards, counters, lines   as in the file of --json (common/harness/json.c)
-//   steps     the record of steps, nine numbers each (EmulatorStep in common/emulator/emulator.h), or null
+//   steps     the record of steps, twelve numbers each (EmulatorStep in common/emulator/emulator.h), or null
 'use strict';
 
 // Of a run that ended at its options.
