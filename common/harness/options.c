@@ -318,8 +318,7 @@ static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
   static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
                                          OPTION_STEP_LIMIT, OPTION_HAZARDS,  OPTION_STRICT,       OPTION_THREADS,
-                                         OPTION_JSON,       OPTION_FAIR,     OPTION_STEPS,
-                                         OPTION_VALUES};
+                                         OPTION_JSON,       OPTION_FAIR,     OPTION_STEPS,        OPTION_VALUES};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
   for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 12); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
