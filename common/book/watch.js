@@ -222,9 +222,9 @@ function warpTable(run, place) {
 
 // ---- the phases of mbarriers: (lesson 06) ----
 
-// Those of a slot: all whose names end in full or empty.
+// Those of a slot, and that of the queries.
 function phasesOf(run, slot) {
-  const chosen = [...run.names].filter(([, one]) => one.index == slot && one.name != "q_full" && one.name != "q_empty");
+  const chosen = [...run.names].filter(([, one]) => one.index == slot || one.name == "q_full");
   const addresses = chosen.map(([address]) => address);
   const moments = [], words = [], states = [];
   const state = new Map(chosen.map(([address, one]) => [address, {...one, phase: 0, pending: one.arrivals, bytes: 0, waiting: new Map()}]));
@@ -293,7 +293,7 @@ const PHASES = {
     const {moments, words, states} = phasesOf(run, Number(slot));
     const barriers = states[0];
     return {
-      run, moments, states,
+      run, moments, states, start: Math.max(0, words.findIndex(({step}) => step[KIND] == FAILS)),
       draw(width, choose) {
         const rows = [];
         barriers.forEach((one, b) => {
@@ -311,6 +311,7 @@ const PHASES = {
         });
         return timeline(width, moments.length, rows, `The phases of the mbarriers of slot ${slot}, what they wait for, and the warps that wait`, choose);
       },
+      keys: [["parity0", "a phase of parity 0"], ["parity1", "a phase of parity 1"], ["area", "what is missing, and how many warps wait"]],
       below: at => table(["mbarrier", "phase", "parity", "arrivals missing", "bytes missing", "warps that wait"],
         states[at].map(one => [one.text, one.phase, parity(one.phase), `${one.pending} of ${one.arrivals}`, many(one.bytes),
           one.waiting.size ? ranges(one.waiting.keys()) : "none"]), "The mbarriers of the slot now"),
@@ -404,7 +405,7 @@ const RING = {
     const told = ringOf(run, ring), {moments, states, words} = told;
     const groups = [...new Set(states.flatMap(state => [...state.groups.keys()]))].sort();
     return {
-      run, moments, told,
+      run, moments, told, start: Math.max(0, states.findIndex(state => state.producer.waits)),
       draw(width, choose) {
         const rows = [{label: "producer", segments: runsOf(states, ({producer}) => ({kind: producer.waits ? "waits" : "copy", text: producer.text}))}];
         told.slots.forEach(({index}) => rows.push({label: `slot ${index}`, segments: runsOf(states, state => {
@@ -453,7 +454,7 @@ function turnsOf(run) {
         const words = run.source(step);
         if (asked) {
           asked = false;
-          segments.turn.push({from: place, to: place, kind: "turn", text: "turn", open: true});
+          segments.turn.push({from: place, to: place, kind: "has-turn", text: "turn", open: true});
         }
         if (/ take_turn\(\) \{/.test(words) && /^bar/.test(run.opcode(step))) asked = true;
         if (/ pass_turn\(\) \{/.test(words) && segments.turn.at(-1)?.open) Object.assign(segments.turn.at(-1), {to: place, open: false});
@@ -490,18 +491,18 @@ const PING_PONG = {
     const moments = [...new Set(events.map(([place]) => place))];
     const words = moments.map(place => events.filter(([when]) => when == place).map(([, {consumer, kind, text}, begins]) => {
       const name = `Consumer ${consumer}`;
-      if (kind == "turn") return `${name} ${begins ? "takes its turn" : "passes the turn on"}.`;
+      if (kind == "has-turn") return `${name} ${begins ? "takes its turn" : "passes the turn on"}.`;
       if (kind == "softmax") return `${name} ${begins ? "begins" : "ends"} the exponentials of ${text}.`;
       return `${name} ${begins ? `issues ${text}` : `has waited for ${text}`}.`;
     }).join(" "));
     return {
-      run, moments, others,
+      run, moments, others, start: Math.floor(moments.length / 2),
       draw(width, choose) {
         const rows = found.flatMap((segments, consumer) => [["turn", "turn"], ["QK", "QK"], ["PV", "PV"], ["softmax", "softmax"]].map(([kind, label], place) =>
           ({label: place ? `   ${label}` : `consumer ${consumer}`, segments: between(moments, segments[kind].map(one => ({...one, kind: one.kind.toLowerCase()})))})));
         return timeline(width, moments.length, rows, "Turns, products in flight and softmax of each consumer", choose);
       },
-      keys: [["turn", "has the turn"], ["qk", "QK in flight"], ["pv", "PV in flight"], ["softmax", "exponentials"]],
+      keys: [["has-turn", "has the turn"], ["qk", "QK in flight"], ["pv", "PV in flight"], ["softmax", "exponentials"]],
       below: at => table(["consumer", "turn", "QK", "PV", "exponentials"], found.map((segments, consumer) => [consumer,
         ...["turn", "QK", "PV", "softmax"].map(kind => segments[kind].find(one => one.from <= moments[at] && moments[at] < one.to)?.text ?? "–")]),
         "What each consumer has now"),
@@ -532,11 +533,19 @@ function valuesAt(run, words) {
   return found;
 }
 
+// Round numbers between two others.
+function ticksOf(low, high) {
+  const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough)), step = power * [1, 2, 5, 10].find(times => times * power >= rough);
+  const ticks = [];
+  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(+tick.toPrecision(6));
+  return ticks;
+}
+
 // A chart of scores: dots, the level before (dashed) and after.
 function chart(width, {dots, before, after, low, high, unit}) {
   const height = 150, left = 44, y = value => 8 + (height - 24) * (1 - (Math.min(high, Math.max(low, value)) - low) / (high - low));
   const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${dots.length} numbers: ${unit}`});
-  for (const tick of [low, (low + high) / 2, high]) {
+  for (const tick of ticksOf(low, high)) {
     picture.append(drawn("line", {x1: left, x2: width, y1: y(tick), y2: y(tick), class: "grid"}));
     picture.append(drawn("text", {x: left - 5, y: y(tick) + 4, class: "tick"}, rounded(tick)));
   }
@@ -546,6 +555,26 @@ function chart(width, {dots, before, after, low, high, unit}) {
     if (value != null && value >= low) picture.append(drawn("line", {x1: left, x2: width, y1: y(value), y2: y(value), class: kind}));
   }
   return {picture, move() {}};
+}
+
+// The sum after each tile: what is left of the older one, and the new weights. Before the factor is known, the old sum.
+function sumBars(width, tiles, at) {
+  const height = 96, left = 44, most = Math.max(...tiles.map(tile => Math.max(tile.old, tile.sum))), wide = (width - left) / tiles.length;
+  const y = value => 6 + (height - 24) * (1 - value / most);
+  const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "The running sum, tile by tile"});
+  for (const tick of ticksOf(0, most)) {
+    picture.append(drawn("line", {x1: left, x2: width, y1: y(tick), y2: y(tick), class: "grid"}));
+    if (y(tick) > 8) picture.append(drawn("text", {x: left - 5, y: y(tick) + 4, class: "tick"}, rounded(tick)));
+  }
+  tiles.forEach((tile, t) => {
+    const part = t < at >> 2 ? 3 : t > at >> 2 ? -1 : at & 3, x = left + t * wide + wide * .2;
+    picture.append(drawn("text", {x: left + (t + .5) * wide, y: height - 5, class: "tick middle"}, width > 420 ? `tile ${t}` : t));
+    if (part < 0) return;
+    const older = part < 2 ? tile.old : tile.old * tile.factor;
+    picture.append(drawn("rect", {x, y: y(older), width: wide * .6, height: y(0) - y(older), class: "used"}));
+    if (part == 3) picture.append(drawn("rect", {x, y: y(tile.sum), width: wide * .6, height: Math.max(0, y(older) - y(tile.sum)), class: "copy"}));
+  });
+  return picture;
 }
 
 const SOFTMAX = {
@@ -567,16 +596,16 @@ const SOFTMAX = {
     const values = scores.map(one => one.value), low = Math.min(...values), high = Math.max(...values);
     const margin = (high - low || 1) * .08;
     const model = {
-      run, moments, tiles, scale,
+      run, moments, tiles, scale, start: 4 * Math.max(0, tiles.findIndex((tile, t) => t && tile.max > tile.before)) + 3,
       draw(width) {
         const box = element("div", {className: "charts"});
         return {picture: box, move(at) {
           const tile = tiles[at >> 2], part = at & 3;
           box.replaceChildren(chart(width, {dots: tile.scores, before: tile.before, after: part ? tile.max : null, low: low - margin, high: high + margin,
-            unit: "the scores of one tile that this thread has"}).picture);
+            unit: "the scores of one tile that this thread has"}).picture, sumBars(width, tiles, at));
         }};
       },
-      keys: [["dot", "a score"], ["level before", "maximum before"], ["level after", "maximum now"]],
+      keys: [["dot", "a score"], ["level before", "maximum before"], ["level after", "maximum now"], ["used", "the sum's older part, times the factor"], ["copy", "weights of this tile"]],
       below(at) {
         return table(["tile", "maximum", "factor", "sum before", "sum after"], tiles.slice(0, (at >> 2) + 1).map((tile, t) => {
           const part = t < at >> 2 ? 3 : at & 3;
@@ -604,7 +633,7 @@ const STALE = {
     {name: "row", label: "Query", values: ["0", "1", "7"]}],
   async load({input, row}, stage) {
     const thread = 128 + 4 * row;
-    const run = await record(stage, stage, ["--heads=1", "--seqlen=1024", `--input=${input}`, `--values=${thread}`]);
+    const run = await record(stage, stage, ["--heads=1", "--seqlen=556", `--input=${input}`, `--values=${thread}`]);
     const weights = [];  // of the first of the two rows
     let even = 0, odd = 0;
     run.steps.forEach((step, place) => {
@@ -614,27 +643,29 @@ const STALE = {
       if (/h \+ 1\]/.test(words) ? odd++ % 2 == 0 : even++ % 2 == 0) weights.push({place, value: float(step[WHAT])});
     });
     const each = 32, tiles = [];
-    const shrunk = [];  // {place, factor}: what the older numbers are multiplied by
+    // What the older numbers of the row are multiplied by; and where its warp computes lost scores again.
+    const shrunk = [], again = [];
     run.steps.forEach((step, place) => {
-      const words = run.source(step);
-      if (step[KIND] == VALUE && /factor\[h\] = __int_as_float/.test(words)) shrunk.push({place, bits: step[WHAT]});
+      if (step[WARP] != thread >> 5) return;
+      if (step[KIND] == INSTRUCTION && /scores_again</.test(run.source(step))) again.push(place);
+      if (step[KIND] == VALUE && /factor\[h\] = __int_as_float/.test(run.source(step)) && /^sub/.test(run.opcode(step))) shrunk.push({place, factor: float(step[WHAT])});
     });
-    for (let t = 0; t * each < weights.length; t++) {
-      const some = weights.slice(t * each, (t + 1) * each), values = some.map(one => one.value);
-      const end = weights[(t + 1) * each]?.place ?? run.steps.length;
-      const acts = shrunk.filter(one => one.place > some.at(-1).place && one.place < end);
-      tiles.push({weights: values, largest: Math.max(...values), sum: values.reduce((sum, value) => sum + value, 0),
-        factor: acts.length ? float(acts[0].bits) : null, places: [some[0].place, some.at(-1).place + (acts.length ? 0 : 0), acts[0]?.place ?? some.at(-1).place]});
+    for (let w = 0; w < weights.length; w += each) {
+      const some = weights.slice(w, w + each), values = some.map(one => one.value), first = some[0].place, end = weights[w + each]?.place ?? run.steps.length;
+      const act = shrunk.find(one => one.place > some.at(-1).place && one.place < end);  // of its two rows the first
+      const isAgain = w > 0 && again.some(place => place > weights[w - 1].place && place < first);
+      tiles.push({weights: values, largest: Math.max(...values), sum: values.reduce((sum, value) => sum + value, 0), isAgain,
+        number: w ? tiles.at(-1).number + !isAgain : 0, factor: act?.factor ?? null, places: [first, act?.place ?? some.at(-1).place]});
     }
     let risen = 0;
     for (const tile of tiles) {
       tile.reference = risen;
       if (tile.factor) risen -= Math.round(Math.log2(tile.factor));
     }
-    const moments = tiles.flatMap(tile => [tile.places[0], tile.places[2]]);
-    const power = value => value == 0 ? "0" : `2^${Math.log2(value).toFixed(1).replace("-", "−")}`;
+    const moments = tiles.flatMap(tile => tile.places);
+    const power = value => value == 0 ? "0" : value == Infinity ? "∞" : `2^${Math.log2(value).toFixed(1).replace("-", "−")}`;
     return {
-      run, moments, tiles,
+      run, moments, tiles, start: 2 * Math.max(0, tiles.findIndex(tile => tile.factor != null)) + 1,
       draw(width) {
         const box = element("div", {className: "charts"});
         return {picture: box, move(at) {
@@ -646,18 +677,21 @@ const STALE = {
       keys: [["dot", "a weight's power of two"], ["level before", "2^0: the stale maximum"], ["level after", "2^15 = 32768: the limit of the check"]],
       below: at => table(["tile", "largest weight", "sum of weights", "fits", "factor", "reference has risen by"], tiles.slice(0, (at >> 1) + 1).map((tile, t) => {
         const done = t < at >> 1 || at & 1;
-        return [t, power(tile.largest), rounded(tile.sum), done ? tile.factor == null ? "yes" : "no" : "", done && tile.factor != null ? power(tile.factor) : done ? "–" : "",
+        return [tile.isAgain ? `${tile.number}, again` : tile.number, power(tile.largest), rounded(tile.sum), done ? tile.factor == null ? "yes" : "no" : "", done && tile.factor != null ? power(tile.factor) : done ? "–" : "",
           `${tile.reference + (done && tile.factor ? -Math.round(Math.log2(tile.factor)) : 0)} powers of two`];
       }), `Query ${row}: the numbers of thread ${thread}`),
       say(at) {
         const t = at >> 1, tile = tiles[t];
-        if (!(at & 1)) return t ? `Tile ${t}: its weights are computed with the stale maximum. The largest is ${power(tile.largest)}.` :
+        if (!(at & 1) && tile.isAgain) return `Tile ${tile.number} again: some weights were infinite, so the warp has computed its scores anew, and takes their exact maximum. The largest weight is ${power(tile.largest)}.`;
+        if (!(at & 1)) return t ? `Tile ${tile.number}: its weights are computed with the stale maximum. The largest is ${power(tile.largest)}.` :
           `Tile 0: its exact maximum is searched for, so its largest weight is ${power(tile.largest)}.`;
-        if (tile.factor != null) return `Some sum of the warp is larger than 32768, so the weights do not fit into fp16: this row is multiplied by ${power(tile.factor)}.`;
+        if (tile.factor == 1) return "Some sum of the warp is larger than 32768, but this row fits: it stays as it is.";
+        if (tile.factor != null) return `Some sum of the warp is larger than 32768, so its weights do not fit into fp16: this row is multiplied by ${power(tile.factor)}.`;
+        if (tile.largest == Infinity) return "Some weights are infinite: the scores are lost, and the warp computes them once more.";
         return t ? "The check passes: all weights fit, and the maximum stays stale." : "Every later tile takes this maximum as it is.";
       },
       spot: at => run.spot(run.steps[moments[at]]),
-      summary: `${plural(tiles.filter(tile => tile.factor != null).length, "tile")} of ${tiles.length} did not fit.`,
+      summary: `${tiles.at(-1).number + 1} tiles: ${tiles.filter(tile => tile.factor != null || tile.largest == Infinity).length || "none"} did not fit.`,
     };
   },
 };
@@ -667,16 +701,16 @@ const STALE = {
 const CHUNK = 16, LINE_BYTES = 128, ROWS = 8;
 const DESCRIPTOR = 0x4000004000000000n | 1n << 16n;  // start 0, stride 1024, swizzle of 128 bytes
 
-// Shared memory, 128 bytes a line: which chunk lies where. `marked`: by address.
-function memoryMap(width, chunks, marked, name) {
+// Shared memory from byte `base` on, 128 bytes a line: which chunk lies where. `marked`: by address, from there on.
+function memoryMap(width, chunks, marked, name, base = 0) {
   const last = Math.max(...chunks.keys()), lines = Math.floor(last / LINE_BYTES) + 1;
   const left = 42, cell = (width - left) / (LINE_BYTES / CHUNK), high = 20, top = 16;
   const picture = drawn("svg", {width, height: top + lines * high + 2, viewBox: `0 0 ${width} ${top + lines * high + 2}`, role: "img", "aria-label": name});
   for (let c = 0; c < LINE_BYTES / CHUNK; c++) {
-    picture.append(drawn("text", {x: left + (c + .5) * cell, y: 11, class: "tick middle"}, width > 460 ? `banks ${4 * c}–${4 * c + 3}` : `${4 * c}–${4 * c + 3}`));
+    picture.append(drawn("text", {x: left + (c + .5) * cell, y: 11, class: "tick middle"}, cell > 66 ? `banks ${4 * c}–${4 * c + 3}` : `${4 * c}–${4 * c + 3}`));
   }
   for (let l = 0; l < lines; l++) {
-    picture.append(drawn("text", {x: 0, y: top + l * high + 14, class: "label"}, `${l * LINE_BYTES}`));
+    picture.append(drawn("text", {x: 0, y: top + l * high + 14, class: "label"}, `${base + l * LINE_BYTES}`));
     for (let c = 0; c < LINE_BYTES / CHUNK; c++) {
       const address = l * LINE_BYTES + c * CHUNK, text = chunks.get(address), isMarked = marked.has(address);
       picture.append(drawn("rect", {x: left + c * cell + .5, y: top + l * high + .5, width: cell - 1, height: high - 1,
@@ -747,7 +781,7 @@ const FIELDS_OF = [["swizzle", 62, 2], ["base offset", 49, 3], ["stride", 32, 14
 const DESCRIBE = {
   choices: [{name: "operand", label: "Operand", values: [["a", "A, K-major"], ["b", "B, K-major"], ["t", "B, N-major"]]},
     {name: "swizzle", label: "Swizzle", values: [["128", "128 bytes"], ["64", "64 bytes"], ["32", "32 bytes"], ["0", "none"]]},
-    {name: "m", label: "Row or column", type: "number", value: 3, most: TILE - 1},
+    {name: "m", label: "Row m, or column n of B", type: "number", value: 3, most: TILE - 1},
     {name: "k", label: "k in the slice", type: "number", value: 9, most: SLICE - 1},
     {name: "n", label: "Column n of D", type: "number", value: 10, most: TILE - 1}],
   async load({operand, swizzle, m, k, n}, stage, watch) {
@@ -763,11 +797,11 @@ const DESCRIBE = {
     // Of D: warp, lane and register of row `line` (of A) and column n.
     const inWarp = line % 16, held = Array.from({length: places.length / 2}, (_, i) => i).find(i => places[2 * i] == inWarp && places[2 * i + 1] == column);
     const registers = TILE / 2, holder = {warp: line >> 4, lane: Math.floor(held / registers), register: held % registers};
-    const choose = (row, kk) => watch.set({m: String(row), k: String(kk)});
+    const choose = (row, kk) => watch.set({m: String(row), k: String(kk)}, watch.at);
     return {
       moments: slices.map((_, i) => i), slices, holder, addressOf: at => addressOf(slices[at], line, depth),
       draw(width) {
-        const box = element("div", {className: "pair"}), beside = width > 620, half = beside ? (width - 24) / 2 : width;
+        const box = element("div", {className: "pair"});
         return {picture: box, move(at) {
           const slice = slices[at], all = new Map(), base = slice.start - slice.start % 1024;
           for (let mn = 0; mn < TILE; mn += mnMajor ? 8 : 1) for (let kk = 0; kk < SLICE; kk += mnMajor ? 1 : 8) {
@@ -777,15 +811,12 @@ const DESCRIBE = {
           const mine = chunkOf(slice, line, depth) - base, from = mine - mine % 1024, near = new Map();
           for (const [address, text] of all) if (address >= from && address < from + 1024) near.set(address - from, text);
           near.set(1023 - 15, near.get(1008) ?? "");
-          const core = new Set();
-          for (let i = 0; i < 8; i++) core.add(chunkOf(slice, mnMajor ? line : (line & ~7) + i, mnMajor ? (depth & ~7) + i : depth) - base - from);
-          const mapped = memoryMap(half, near, new Set([mine - from]), `Eight lines of shared memory from byte ${base + from} on`);
+          const mapped = memoryMap(Math.min(width, 640), near, new Set([mine - from]), `Eight lines of shared memory from byte ${base + from} on: ${near.get(mine - from)} is marked`, base + from);
           box.replaceChildren(
-            element("figure", {}, element("figcaption", {textContent: `The slice: ${letter === "m" ? "rows" : "columns"} ${letter}, and 16 along k`}),
-              sliceMap(half, line, depth, choose, letter)),
-            element("figure", {}, element("figcaption", {textContent: `Shared memory from byte ${base + from} on: its chunk, marked`}), mapped),
-            element("figure", {}, element("figcaption", {textContent: `D, 64 x 64: row ${operand == "a" ? line : `${line} of A`}, column ${column}`}),
-              accumulatorMap(Math.min(half, 330), line, column, places, holder, (row, col) => watch.set({m: String(row), n: String(col)}))));
+            element("figure", {}, element("figcaption", {textContent: `Slice ${at} of ${operand == "a" ? "A" : "B"}`}), sliceMap(190, line, depth, choose, letter)),
+            element("figure", {}, element("figcaption", {textContent: "D, and all that its lane holds"}),
+              accumulatorMap(Math.min(width - 10, 270), line, column, places, holder, (row, col) => watch.set({m: String(row), n: String(col)}, watch.at))),
+            element("figure", {}, element("figcaption", {textContent: `Its chunk in shared memory`}), mapped));
         }};
       },
       below: at => element("div", {className: "pair"},
@@ -881,7 +912,7 @@ class Watch {
     this.slider.setAttribute("aria-label", `${this.section.querySelector(".title").textContent}: step`);
     this.playing = button("Play", "▶", () => this.timer ? this.stop() : this.play());
     this.count = element("output", {className: "count"});
-    const player = element("div", {className: "player"}, button("First step", "⏮", () => this.go(0)), button("Step back", "◀", () => this.go(this.at - 1)),
+    const player = element("div", {className: "player"}, button("First step", "|◀", () => this.go(0)), button("Step back", "◀", () => this.go(this.at - 1)),
       this.playing, button("Step forward", "▶|", () => this.go(this.at + 1)), this.slider, this.count);
     player.setAttribute("role", "group");
     player.setAttribute("aria-label", "Player");
@@ -893,7 +924,7 @@ class Watch {
     this.summary = element("p", {className: "summary"});
     this.lanes = element("details", {className: "lanes", hidden: true}, element("summary", {textContent: "All warps, each in a lane"}), element("div"));
     box.replaceChildren(this.choices, this.scene, this.keys, player, this.now, this.source, this.below, this.summary, this.lanes);
-    this.choices.addEventListener("change", () => this.load());
+    this.choices.addEventListener("change", () => this.load(this.kind == DESCRIBE ? this.at : undefined));
     this.choices.addEventListener("submit", event => event.preventDefault());
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
     this.lanes.addEventListener("toggle", () => this.showLanes());
@@ -915,7 +946,7 @@ class Watch {
   chosen() { return Object.fromEntries(this.kind.choices.map(({name}) => [name, this.choices.elements[name].value])); }
 
   // Sets choices, as an address or a click in the picture has them.
-  set(values, at = this.at) {
+  set(values, at) {
     for (const [name, value] of Object.entries(values)) {
       const field = this.choices.elements[name];
       if (field && (field.type == "number" ? Number(value) >= 0 && Number(value) <= Number(field.max) : [...field.options].some(option => option.value == value))) field.value = value;
@@ -1012,7 +1043,7 @@ class Watch {
     if (this.at == this.model.moments.length - 1) this.at = 0;
     const pause = Math.max(150, Math.min(1200, 30000 / this.model.moments.length));
     this.timer = setInterval(() => this.at == this.model.moments.length - 1 ? this.stop() : this.go(this.at + 1), pause);
-    this.playing.textContent = "⏸";
+    this.playing.textContent = "❚❚";
     this.playing.setAttribute("aria-label", "Pause");
     this.playing.title = "Pause";
     this.show();
@@ -1051,7 +1082,7 @@ function watchFromAddress() {
   if (!location.hash.startsWith("#watch&")) return;
   const state = Object.fromEntries(new URLSearchParams(location.hash.slice(7))), watch = watches.get(state.name);
   watch?.section.scrollIntoView({block: "start", behavior: "instant"});
-  watch?.set(state, parseInt(state.at ?? "0"));
+  watch?.set(state, state.at ? parseInt(state.at) : undefined);
 }
 watchFromAddress();
 addEventListener("hashchange", watchFromAddress);

@@ -108,7 +108,7 @@ def frame(name, here, stage):
     order = f'<p class="order">{escape(ORDER)}</p>\n' if name not in ("swizzle", "descriptor") else ""
     return (f'<section class="watch" id="Watch-{name}" data-watch="{name}" data-stage="{number_of(stage)}" '
             f'aria-labelledby="Watch-{name}-title">\n<p class="title" id="Watch-{name}-title">{escape(one.title)}</p>\n'
-            f'<p class="look">{escape(one.look)}</p>\n<div class="stage-of-watch"><p class="now" role="status">'
-            f'It runs in your browser when you come to it.</p></div>\n{order}'
+            f'<p class="look">{escape(one.look)}</p>\n'
             f'<details class="predict"><summary>Predict: {escape(one.question)}</summary>\n<p>{escape(one.answer)}</p>'
-            f'</details>\n{trace}</section>\n')
+            f'</details>\n<div class="stage-of-watch"><p class="now" role="status">'
+            f'It runs in your browser when you come to it.</p></div>\n{order}{trace}</section>\n')
