@@ -89,6 +89,7 @@ typedef struct Options {
   const char *json;
   bool fair;
   const char *steps;
+  uint64_t values;  // a thread; only if it was given
   const char *ptx;
   bool help;
   const char *stage_values[MAX_STAGE_OPTIONS];  // of the stage's own options: NULL not given, "" without a value
@@ -133,6 +134,7 @@ typedef enum OptionIndex {
   OPTION_COUNTERS_CSV,
   OPTION_JSON,
   OPTION_STEPS,
+  OPTION_VALUES,
   OPTION_PTX,
   OPTION_HELP,
   OPTION_COUNT,

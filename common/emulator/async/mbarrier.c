@@ -1,6 +1,7 @@
 // mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
 #include "../check/order.h"
 #include "../report/hazard.h"
+#include "../report/steps.h"
 #include "../warp/lanes.h"
 #include "../warp/decoder.h"
 #include "../warp/warp.h"
@@ -187,6 +188,15 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   if (behind > 1) mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "%s", stale_state);
 }
 
+// The phase that is over, or the one that is not.
+static void record_wait(const Warp *warp, const Inst *inst, Mask lanes, EmulatorStepKind kind,
+                        const Mbarrier *mbarrier) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  u32 phase = mbarrier->phase - (kind == EMULATOR_STEP_WAIT_PASSES);
+  MbarrierStep step = {kind, mbarrier->address, phase, state.pending, state.tx};
+  if (lanes) step_mbarrier(warp, inst, lanes, &step);
+}
+
 static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
   const MbarrierPlan *plan = inst->extra;
   Mask done = 0, *result = SLOT(warp, inst->d, Mask);
@@ -206,6 +216,10 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
       mbarrier_note_wait(warp, inst, 1u << lane, mbarrier, parity);
   }
   *result = (*result & ~mask) | done;
+  if (warp_launch(warp)->record) {
+    record_wait(warp, inst, done, EMULATOR_STEP_WAIT_PASSES, mbarrier);
+    record_wait(warp, inst, mask & ~done, EMULATOR_STEP_WAIT_FAILS, mbarrier);
+  }
   if (!done) return true;
   warp_set_meanwhile(warp, MEANWHILE_HOLDING, true);
   mbarrier_note_wait(warp, inst, done, NULL, 0);
