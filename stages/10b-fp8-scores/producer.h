@@ -33,7 +33,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer : ProducerBase<Producer<HEA
   using Base = ProducerBase<Producer, HEAD_DIM, CAUSAL>;
   using Base::shared, Base::tensors, Base::problem, Base::q;
 
-  // Writes beside the tile's number what its scores are multiplied by. The scales are loaded before the wait for a free
+  // Writes next to the tile's number what its scores are multiplied by. It loads the scales before the wait for a free
   // slot, so their latency is hidden.
   __device__ void announce(int number, const Tile &tile) {
     int head = tile.head * problem.scale_stride;
