@@ -392,3 +392,17 @@ Test(traffic, listing) {
   cr_expect(rows == 8, "%d rows", rows);
   free(output);
 }
+
+// A wait for the cluster ends at once where all have arrived before. Each block waits for a load between its arrival
+// and its wait, so both blocks' waits do. If arrival and wait are neighbours, only the block that comes last does.
+Test(traffic, waits_for_the_cluster) {
+  static const char load[] = "@%p " BULK_LOAD " [tile], [%g], 1024, [bar];\n";
+  char text[2000];
+  snprintf(text, sizeof text, "%s%s%s%s", INIT "barrier.cluster.arrive.aligned;\n" EXPECT("1024"), load, WAIT,
+           "barrier.cluster.wait.aligned;\n");
+  EmulatorCounters c = count_kernel(text, two_blocks);
+  cr_expect_eq(c.value[COUNTER_WAITS_AT_ONCE], 2);
+  snprintf(text, sizeof text, "%s%s%s", INIT SYNC EXPECT("1024"), load, WAIT);
+  c = count_kernel(text, two_blocks);
+  cr_expect_eq(c.value[COUNTER_WAITS_AT_ONCE], 1);
+}
