@@ -226,6 +226,7 @@ class Book:
         for kind, words in (("try", "Tasks"), ("break", "Mistakes")):
             rows.append((words, " ".join(f'<a href="{name}" title="{html.escape(parts[0].title)}">{number}</a>'
                                          for name, each, number, parts in exercises.exercises(stage) if each == kind)))
+        rows.append(("Quizzes", " ".join(link_to(here, address(path), os.path.basename(path)[:2]) for path in quizzes.after(stage))))
         body = "".join(f"<dt>{words}</dt><dd>{text}</dd>" for words, text in rows if text)
         return f'<nav class="code" aria-label="The code of this stage"><dl>{body}</dl></nav>\n'
 
