@@ -345,6 +345,30 @@ Test(decode_check, finds_one_wrong_element_and_says_where) {
   }
 }
 
+// The log-sum-exp has an own limit: one that is off by 1e-4, NaN, or finite where a query sees no key.
+Test(decode_check, finds_a_wrong_log_sum_exp) {
+  const DecodeShape shape = {.batch = 2, .heads = 2, .kv_heads = 1, .keys = 2, .head_dim = 64, .queries = 3};
+  DecodeProblem problem;
+  cr_assert(decode_problem_create(&problem, &shape, INPUT_ONES, 1) && decode_problem_add_lse(&problem));
+  for (int row = 0; row < 12; row++) {  // all scores are 8; the queries see 0, 1, and 2 keys
+    problem.lse[row] = row % 3 ? 8 + logf((float)(row % 3)) : -INFINITY;
+    for (int d = 0; d < 64; d++) problem.o[row * 64 + d] = row % 3 ? bf16_from_double(1) : 0;
+  }
+  DecodeCheck check = check_of(&problem);
+  cr_expect(decode_check_is_right(&check) && check.lse.compared == 12 && check.lse.worst < 0.6, "%g", check.lse.worst);
+  const float wrong[] = {8 + 1e-4f, NAN, -1e30f};
+  const int rows[] = {4, 11, 9};
+  for (int i = 0; i < 3; i++) {
+    float right = problem.lse[rows[i]];
+    problem.lse[rows[i]] = wrong[i];
+    check = check_of(&problem);
+    cr_expect(!decode_check_is_right(&check) && check.wrong == 0 && check.lse.wrong == 1);
+    cr_expect(check.lse.first.index == (size_t)rows[i] && check.lse.never_written == (i == 1));
+    problem.lse[rows[i]] = right;
+  }
+  decode_problem_free(&problem);
+}
+
 // Where not all heads are compared, an element that is never written is found all the same.
 Test(decode_check, finds_nan_in_what_is_not_compared) {
   DecodeShape large = {.batch = 12, .heads = 16, .kv_heads = 1, .keys = 1 << 15, .head_dim = 128, .queries = 1};

@@ -40,7 +40,7 @@ RUNS = {
     "--window": ("--seqlen=130 --window=33 --schedule=2",),
     "--keys": ("--keys=131 --head-dim=128 --schedule=3",),
     "--size": ("--m=130 --n=72 --k=136 --schedule=3",),
-    "--hazards": ("--hazards=off", "--counters", "--steps", "--step-limit=100", "--no-such-option"),
+    "--hazards": ("--hazards=off", "--counters", "--steps", "--steps --values=33", "--step-limit=100", "--no-such-option"),
 }
 
 

@@ -23,6 +23,7 @@ import differences
 import exercises
 import listing
 import quizzes
+import watch
 from definitions import definitions
 from render import Writer, anchor_of, words_of
 from search_index import Index
@@ -30,7 +31,7 @@ from tree import STAGES, Broken, address, between, files_of, headers_of, is_list
 
 HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
-ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "icon.svg")
+ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js", "icon.svg")
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
@@ -102,7 +103,8 @@ class Book:
         self.put(here, self.template.substitute(
             title=html.escape(full), root="../" * here.count("/"), kind=around.kind, body=body,
             bench=around.bench, lab=LAB if around.bench else "",
-            scripts="".join(f'<script src="{between(here, name)}" defer></script>\n' for name in around.scripts),
+            scripts="".join(f'<script src="{between(here, name)}" defer></script>\n' if name.endswith(".js") else
+                            f'<link rel="stylesheet" href="{between(here, name)}">\n' for name in around.scripts),
             contents=contents.shown(self.parts, here, around.headings, around.near),
             turn=contents.turn(self.parts, here)))
 
@@ -171,7 +173,8 @@ class Book:
         stage = next((stage for stage in STAGES if path == f"stages/{stage}/README.md"), None)
         names = definitions(stage) if stage else {}
         writer = Writer(path, lambda href: self.link(path, here, href, terms),
-                        lambda words: self.command(here, stage, names, words), lambda src: self.picture(path, src))
+                        lambda words: self.command(here, stage, names, words), lambda src: self.picture(path, src),
+                        lambda name: watch.frame(name, here, stage))
         text = read(path)
         body = writer.html_of(text)
         title = contents.title_of(path)
@@ -181,9 +184,10 @@ class Book:
         if stage:
             body = body.replace("</h1>\n", "</h1>\n" + self.code_of(stage, here), 1)
         has_bench = stage and bench.is_there(stage)
+        watches = ["watch.css", "watch.js"] if 'class="watch"' in body else []
         self.put_page(here, title, f"<article>\n{body}</article>\n{self.definitions_of(terms, here)}",
                       Around("lesson" if stage else "note", headings=writer.headings,
-                             scripts=["quiz.js"] if is_quiz else ["bench.js"] if has_bench else [],
+                             scripts=["quiz.js"] if is_quiz else ["bench.js", *watches] if has_bench else [],
                              bench=bench.frame(stage) if has_bench else ""))
         if has_bench:
             self.put_bench(stage)
@@ -239,7 +243,7 @@ class Book:
             self.want(path)
         for name in bench.WORKER:
             self.copy(os.path.join(bench.WEB, name), f"web/{name}")
-        for path in bench.kernels_of(data):
+        for path in bench.kernels_of(data) + watch.kernels_of(stage):
             self.copy(path, f"ptx/{os.path.basename(path)}")
 
     def copy(self, path, to):

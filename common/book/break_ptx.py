@@ -2,9 +2,10 @@
 
     break_ptx.py FOLDER [NN...]     all stages, or those with these numbers
 
-FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b. FOLDER/04-3.txt is what nvcc
-says of a kernel that it refuses. A file is made again only if one of its sources has changed. Of a mistake that changes what
-the host does this is the kernel alone; common/web/variants.py compiles its host code.
+FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b, FOLDER/07-slots-2.ptx.gz a
+variant that only an explorable runs (watch.py). FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is
+made again only if one of its sources has changed. Of a mistake that changes what the host does this is the kernel alone;
+common/web/variants.py compiles its host code.
 """
 import glob
 import gzip
@@ -13,7 +14,7 @@ import os
 import shutil
 import sys
 
-from tree import STAGES, files_of, headers_of, included, number_of, read
+from tree import STAGES, Broken, files_of, headers_of, included, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
@@ -22,6 +23,14 @@ from workshop import Workshop
 
 # With these every kernel of a stage is launched by one.
 RUNS = [f"--head-dim={head_dim} --lse {mask}" for head_dim in (64, 128) for mask in ("", "--causal")]
+
+# Kernels that no lesson has: (the stage, what is replaced in its kernel.cu), by the name of the PTX. Each text stands
+# there once. They are for a head dimension of 64.
+SLOTS = "KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM)"
+SIZE = ('static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");',
+        "")
+VARIANTS = {f"07-slots-{slots}": ("07-warp-specialization",
+                                  [(SLOTS, SLOTS.replace("SLOTS_OF(HEAD_DIM)", str(slots))), SIZE]) for slots in (2, 3)}
 
 
 def host_files(stage):
@@ -90,6 +99,30 @@ def make_break(folder, change):
     shutil.rmtree(workshop.folder)
 
 
+def make_variant(folder, name):
+    """The kernel of an explorable: a stage's with other words in some places."""
+    stage, changed = VARIANTS[name]
+    path = f"stages/{stage}/kernel.cu"
+    text = read(path)
+    for old, new in changed:
+        if text.count(old) != 1:
+            raise Broken(f"{path}: the explorable's kernel {name} needs these words there once: {old}")
+        text = text.replace(old, new)
+    key = key_of(stage, text)
+    if is_made(folder, name, key):
+        return
+    print(f"  PTX {name}", flush=True)
+    workshop = Workshop(f"book-{name}", stage)
+    workshop.own(path)
+    with open(os.path.join(workshop.folder, path), "w", encoding="utf-8") as file:
+        file.write(text)
+    said, built = workshop.build(runs=["--head-dim=64"])
+    if not built:
+        raise Broken(f"the explorable's kernel {name} does not compile: {said}")
+    put(folder, name, key, kernel=read(workshop.kernels()))
+    shutil.rmtree(workshop.folder)
+
+
 def main(folder, numbers):
     """Makes what is missing or old."""
     os.makedirs(folder, exist_ok=True)
@@ -101,6 +134,9 @@ def main(folder, numbers):
                     put(folder, number_of(stage), key, kernel=file.read())
             for change in changes(stage, "breaks"):
                 make_break(folder, change)
+            for name in VARIANTS:
+                if VARIANTS[name][0] == stage:
+                    make_variant(folder, name)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import posixpath
 import re
 import sys
+from urllib.parse import parse_qs
 
 from differences import difference
 from exercises import exercises
@@ -42,9 +43,11 @@ def resolved(here, link):
 
 
 def has_anchor(page, anchor):
-    """Whether a page has a heading, a line or lines of this name; or the bench, if it is a run for it."""
+    """Whether a page has a heading, a line or lines of this name; the bench, if it is a run for it; or an explorable."""
     if anchor.startswith("run&"):
         return "Bench" in page.ids
+    if anchor.startswith("watch&"):
+        return f"Watch-{parse_qs(anchor[6:])['name'][0]}" in page.ids
     lines = RANGE.fullmatch(anchor)
     if lines:
         return int(lines[1]) <= int(lines[2]) and f"L{lines[1]}" in page.ids and f"L{lines[2]}" in page.ids

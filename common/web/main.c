@@ -1,7 +1,9 @@
 // All stages as one program, for WebAssembly: its name says which one it is, stage-06. The kernels come from a file of
 // that name, stage-06.ptx, where a stage's own program has them embedded. 6/stage-05b is stage 05b with the host code of
-// its mistake 6: variants.py.
+// its mistake 6: variants.py. By the name "layout" it answers where things lie: layout.h.
 #include <stdlib.h>
+
+#include "layout.h"
 
 #include "../harness/harness.h"
 #include "variants.h"
@@ -40,6 +42,7 @@ static char *read_kernels(const char *path, size_t *size) {
 int main(int argc, char **argv) {
   const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0];
   const Stage *stage = stage_of_program(argv[0]);
+  if (!strcmp(program, "layout")) return layout_run(argc, argv);
   char path[64];
   snprintf(path, sizeof path, "/%.40s.ptx", program);
   if (!stage) return fprintf(stderr, "%s: there is no such stage\n", program), EXIT_USAGE;
