@@ -3,8 +3,9 @@
     break_ptx.py FOLDER [NN...]     all stages, or those with these numbers
 
 FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b, FOLDER/07-slots-2.ptx.gz a
-variant that only an explorable runs (watch.py). FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is made again only if one of its sources has changed. A mistake that changes
-what the host does has no file: the stage's program would have to be compiled anew.
+variant that only an explorable runs (watch.py). FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is
+made again only if one of its sources has changed. Of a mistake that changes what the host does this is the kernel alone;
+common/web/variants.py compiles its host code.
 """
 import glob
 import gzip
@@ -13,11 +14,11 @@ import os
 import shutil
 import sys
 
-from exercises import changes
 from tree import STAGES, Broken, files_of, headers_of, included, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
+from change import changes
 from workshop import Workshop
 
 # With these every kernel of a stage is launched by one.
@@ -43,6 +44,12 @@ def host_files(stage):
 def concerns_host(change):
     """Whether a mistake changes what the host is compiled from."""
     return any(path.endswith(".c") or path in host_files(change.stage) for path in change.files)
+
+
+def has_variant(change):
+    """Whether a mistake that runs changes the host's code, and of that only the stage's: then this code is compiled once
+    more, as the mistake has it."""
+    return bool(concerns_host(change) and change.all("Run") and all(path.startswith("stages/") for path in change.files))
 
 
 def key_of(stage, patch=""):
@@ -78,12 +85,12 @@ def make_break(folder, change):
     """The kernel of one mistake. The workshop compiles it as make break-NN-K does."""
     name = f"{number_of(change.stage)}-{change.key}"
     key = key_of(change.stage, change.patch)
-    if concerns_host(change) or is_made(folder, name, key):
+    if is_made(folder, name, key):
         return
     print(f"  PTX {name}", flush=True)
     workshop = Workshop(f"book-{name}", change.stage)
     workshop.change(change)
-    text, built = workshop.build(runs=RUNS)
+    text, built = workshop.build_kernels(RUNS)
     if built:
         with open(workshop.kernels(), encoding="utf-8") as file:
             put(folder, name, key, kernel=file.read())
