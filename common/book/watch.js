@@ -140,9 +140,8 @@ function timeline(width, length, rows, name, choose) {
     for (const {from, to, kind, text} of row.segments ?? []) {
       const wide = Math.max(1.5, x(to) - x(from) - .6);
       picture.append(drawn("rect", {x: x(from), y, width: wide, height: BAND, class: `band ${kind}`}));
-      if (text && text.length * 6.4 + 4 < wide) {
-        picture.append(drawn("text", {x: x(from) + wide / 2, y: y + 12.5, class: `on ${kind}`}, text));
-      }
+      const fitting = [text, text?.match(/\d+$/)?.[0]].find(words => words && words.length * 6.4 + 4 < wide);
+      if (fitting) picture.append(drawn("text", {x: x(from) + wide / 2, y: y + 12.5, class: `on ${kind}`}, fitting));
     }
   });
   const mark = drawn("rect", {y: 0, height, width: 2, class: "here"});
@@ -337,7 +336,10 @@ function ringOf(run, letter) {
     states.push({slots: now.map(one => ({...one, users: new Set(one.users)})), producer: {...producer},
       groups: new Map([...groups].map(([group, one]) => [group, {...one}]))});
   };
-  const groupOf = warp => Math.floor(warp / 4);
+  const users = run.steps.filter(step => step[KIND] == PASSES && byFull.has(step[MBARRIER])).map(step => step[WARP] >> 2);
+  const groupOf = warp => (warp >> 2) - Math.min(...new Set(users));  // consumers follow each other
+  const loader = run.steps.find(step => step[KIND] == BEGINS && byFull.has(step[MBARRIER]))[WARP];
+  const name = users.includes(loader >> 2) ? "The loading thread" : "The producer";
   run.steps.forEach((step, place) => {
     const slot = byFull.get(step[MBARRIER]) ?? byEmpty.get(step[MBARRIER]), one = slot && now[slot.index];
     const isFull = slot && step[MBARRIER] == slot.full;
@@ -348,7 +350,7 @@ function ringOf(run, letter) {
       one.users.clear();
       producer = {text: `loads tile ${one.tile}`, waits: false};
       most = Math.max(most, now.filter(each => each.state != "empty").length);
-      say(place, `The producer starts the copy of tile ${one.tile} into slot ${slot.index}.`);
+      say(place, `${name} starts the copy of tile ${one.tile} into slot ${slot.index}.`);
     } else if (step[KIND] == PHASE_ENDS && isFull) {
       one.state = "full";
       say(place, `Tile ${one.tile} has landed: slot ${slot.index} is full.`);
@@ -376,13 +378,13 @@ function ringOf(run, letter) {
       waiting = slot.index;
       waits++;
       producer = {text: `waits for slot ${slot.index}`, waits: true};
-      say(place, `The producer waits for slot ${slot.index} to be empty: tile ${filled} has no place yet.`);
+      say(place, `${name} waits for slot ${slot.index} to be empty: tile ${filled} has no place yet.`);
     } else if (step[KIND] == PASSES && slot) {
       waiting = null;
       producer = {text: "loads", waits: false};
     }
   });
-  return {slots, moments, words, states, waits, most, tiles: filled};
+  return {slots, moments, words, states, waits, most, tiles: filled, name};
 }
 
 // Segments of what `valueOf` says of each state: {kind, text}, or null for nothing.
@@ -398,16 +400,19 @@ function runsOf(states, valueOf) {
 }
 
 const RING = {
-  choices: [{name: "slots", label: "Slots", values: ["4", "3", "2"]},
+  // Stage 08 has four slots for one head dimension and two for the other; of stage 07 there are kernels with fewer.
+  choicesOf: stage => [stage == "08" ? {name: "slots", label: "Slots", values: [["4", "4 (D = 64)"], ["2", "2 (D = 128)"]]} :
+    {name: "slots", label: "Slots", values: ["4", "3", "2"]},
     {name: "ring", label: "Ring of", values: [["k", "K"], ["v", "V"]]}],
   async load({slots, ring}, stage) {
-    const run = await record(stage, slots == "4" ? stage : `${stage}-slots-${slots}`, ["--heads=1", "--seqlen=512"]);
+    const run = stage == "08" ? await record(stage, stage, ["--heads=1", "--seqlen=1024", `--head-dim=${slots == "4" ? 64 : 128}`]) :
+      await record(stage, slots == "4" ? stage : `${stage}-slots-${slots}`, ["--heads=1", "--seqlen=512"]);
     const told = ringOf(run, ring), {moments, states, words} = told;
     const groups = [...new Set(states.flatMap(state => [...state.groups.keys()]))].sort();
     return {
       run, moments, told, start: Math.max(0, states.findIndex(state => state.producer.waits)),
       draw(width, choose) {
-        const rows = [{label: "producer", segments: runsOf(states, ({producer}) => ({kind: producer.waits ? "waits" : "copy", text: producer.text}))}];
+        const rows = [{label: told.name.replace("The ", ""), segments: runsOf(states, ({producer}) => ({kind: producer.waits ? "waits" : "copy", text: producer.text}))}];
         told.slots.forEach(({index}) => rows.push({label: `slot ${index}`, segments: runsOf(states, state => {
           const {state: kind, tile} = state.slots[index];
           return kind == "empty" ? null : {kind: {filling: "copy", full: "full", used: "used"}[kind], text: `${ring.toUpperCase()}${tile}`};
@@ -422,9 +427,9 @@ const RING = {
       below: at => table(["slot", "tile", "state", "released by"], states[at].slots.map((one, index) =>
         [index, one.state == "empty" ? "none" : one.tile, {filling: "being filled", full: "full", used: "in use", empty: "empty"}[one.state],
           one.state == "empty" ? "–" : `${one.left} of ${run.names.get(told.slots[index].empty).arrivals}`]),
-        `The ring now; the producer ${states[at].producer.text}`),
+        `The ring now; ${told.name.toLowerCase()} ${states[at].producer.text}`),
       say: at => words[at].text,
-      summary: `${plural(told.tiles, "tile")} through ${slots} slots: the producer waited ${plural(told.waits, "time")} for a slot, and at most ${told.most} slots were not empty.`,
+      summary: `${plural(told.tiles, "tile")} through ${slots} slots: ${told.name.toLowerCase()} waited ${plural(told.waits, "time")} for a slot, and at most ${told.most} slots were not empty.`,
       spot: at => words[at].step[KIND] == PHASE_ENDS ? null : run.spot(words[at].step),
     };
   },
@@ -663,6 +668,8 @@ const STALE = {
       if (tile.factor) risen -= Math.round(Math.log2(tile.factor));
     }
     const moments = tiles.flatMap(tile => tile.places);
+    const finite = tiles.flatMap(tile => tile.weights).filter(value => value > 0 && value < Infinity);
+    const top = tiles.some(tile => tile.largest == Infinity) ? 132 : Math.max(20, 4 + Math.log2(Math.max(...finite)));
     const power = value => value == 0 ? "0" : value == Infinity ? "∞" : `2^${Math.log2(value).toFixed(1).replace("-", "−")}`;
     return {
       run, moments, tiles, start: 2 * Math.max(0, tiles.findIndex(tile => tile.factor != null)) + 1,
@@ -670,7 +677,7 @@ const STALE = {
         const box = element("div", {className: "charts"});
         return {picture: box, move(at) {
           const tile = tiles[at >> 1];
-          box.replaceChildren(chart(width, {dots: tile.weights.map(value => Math.log2(value)), before: 0, after: 15, low: -20, high: 24,
+          box.replaceChildren(chart(width, {dots: tile.weights.map(value => Math.log2(value)), before: 0, after: 15, low: -40, high: top,
             unit: "the powers of two of this tile's weights"}).picture);
         }};
       },
@@ -683,8 +690,8 @@ const STALE = {
       say(at) {
         const t = at >> 1, tile = tiles[t];
         if (!(at & 1) && tile.isAgain) return `Tile ${tile.number} again: some weights were infinite, so the warp has computed its scores anew, and takes their exact maximum. The largest weight is ${power(tile.largest)}.`;
-        if (!(at & 1)) return t ? `Tile ${tile.number}: its weights are computed with the stale maximum. The largest is ${power(tile.largest)}.` :
-          `Tile 0: its exact maximum is searched for, so its largest weight is ${power(tile.largest)}.`;
+        if (!(at & 1)) return t ? `Tile ${tile.number}: its weights are computed with the stale maximum. The largest that this thread has is ${power(tile.largest)}.` :
+          `Tile 0: its exact maximum is searched for, so no weight is larger than 1. The largest that this thread has is ${power(tile.largest)}.`;
         if (tile.factor == 1) return "Some sum of the warp is larger than 32768, but this row fits: it stays as it is.";
         if (tile.factor != null) return `Some sum of the warp is larger than 32768, so its weights do not fit into fp16: this row is multiplied by ${power(tile.factor)}.`;
         if (tile.largest == Infinity) return "Some weights are infinite: the scores are lost, and the warp computes them once more.";
@@ -764,16 +771,21 @@ const SWIZZLE = {
 
 // ---- descriptor, core matrices and accumulator: (lesson 04) ----
 
-const TILE = 64, SLICE = 16, START = {a: 0x400, b: 0x2400};  // as in stage 04
-const CODES = {0: 0n, 128: 1n, 64: 2n, 32: 3n};
+const TILE = 64, SLICE = 16;
 
-// The descriptor of slice `number` of a tile of 64 lines of 64 numbers: as tile and slice_... in stage 04's kernel.cu, and
-// as make explain has it.
-function describe(start, swizzle, mnMajor, number) {
-  const width = swizzle || CHUNK, panel = TILE * width, eight = 8 * width;
-  let begin = start + (mnMajor ? number * SLICE * width : Math.floor(number * 32 / width) * panel + number * 32 % width);
-  const leading = mnMajor ? swizzle ? panel : eight : swizzle ? CHUNK : panel, stride = mnMajor && !swizzle ? panel : eight;
-  return BigInt(begin >> 4) | BigInt(leading >> 4) << 16n | BigInt(stride >> 4) << 32n | CODES[swizzle] << 62n;
+// The descriptors of an operand's slices, as stage 04's own program explains them: what its kernel computes.
+async function descriptorsOf(stage, heading, swizzle) {
+  const ptx = await ptxOf(stage);
+  answers.explain ??= ask({stage, ptx, options: ["--explain"]});
+  const lines = (await answers.explain).report.split("\n"), at = lines.findIndex(line => line.startsWith(`  ${heading} `));
+  const column = lines[at]?.trim().split(/ {2,}/).indexOf(swizzle == "0" ? "none" : `${swizzle}B`);
+  if (!(column > 0)) throw new Error(`the program explains no ${heading} with this swizzle`);
+  const numbers = row => row.match(/0x[0-9a-f]+/g).map(BigInt)[column - 1], found = [numbers(lines[at + 1])];
+  for (const row of lines.slice(at + 1)) {
+    if (!row.trim()) return found;
+    if (/^ +slice \d/.test(row)) found.push(found[0] & ~0x3fffn | numbers(row) >> 4n);
+  }
+  return found;
 }
 
 const FIELDS_OF = [["swizzle", 62, 2], ["base offset", 49, 3], ["stride", 32, 14], ["leading", 16, 14], ["start", 0, 14]];
@@ -787,8 +799,8 @@ const DESCRIBE = {
   async load({operand, swizzle, m, k, n}, stage, watch) {
     const mnMajor = operand == "t", letter = operand == "a" ? "m" : "n", line = Number(m), depth = Number(k), column = Number(n);
     const slices = [];
-    for (let number = 0; number < TILE / SLICE; number++) {
-      const bits = describe(START[operand == "a" ? "a" : "b"], Number(swizzle), mnMajor, number);
+    const heading = {a: "A, K-major", b: "B, K-major", t: "B, N-major"}[operand];
+    for (const bits of await descriptorsOf(stage, heading, swizzle)) {
       slices.push({bits, ...await layout("descriptor", `0x${bits.toString(16)}`, mnMajor ? "mn" : "k", TILE, SLICE)});
     }
     const {places} = await layout("accumulator", TILE);
@@ -815,7 +827,7 @@ const DESCRIBE = {
           box.replaceChildren(
             element("figure", {}, element("figcaption", {textContent: `Slice ${at} of ${operand == "a" ? "A" : "B"}`}), sliceMap(190, line, depth, choose, letter)),
             element("figure", {}, element("figcaption", {textContent: "D, and all that its lane holds"}),
-              accumulatorMap(Math.min(width - 10, 270), line, column, places, holder, (row, col) => watch.set({m: String(row), n: String(col)}, watch.at))),
+              accumulatorMap(Math.min(width - 10, 300), line, column, places, holder, (row, col) => watch.set({m: String(row), n: String(col)}, watch.at))),
             element("figure", {}, element("figcaption", {textContent: `Its chunk in shared memory`}), mapped));
         }};
       },
@@ -889,6 +901,7 @@ class Watch {
     this.section = section;
     this.name = section.dataset.watch;
     this.kind = KINDS[this.name];
+    this.fields = this.kind.choices ?? this.kind.choicesOf(section.dataset.stage);
     this.at = 0;
     this.loading = 0;  // the number of the last load: one that ends later than a newer one is dropped
     this.make();
@@ -897,7 +910,7 @@ class Watch {
   make() {
     const box = this.section.querySelector(".stage-of-watch");
     this.choices = element("form", {className: "choices"});
-    for (const {name, label, values, type, value, most} of this.kind.choices) {
+    for (const {name, label, values, type, value, most} of this.fields) {
       const field = type == "number" ? element("input", {name, type, min: 0, max: most, value}) :
         element("select", {name}, ...values.map(one => Array.isArray(one) ? element("option", {value: one[0], textContent: one[1]}) : element("option", {textContent: one})));
       this.choices.append(element("label", {}, `${label} `, field));
@@ -943,7 +956,7 @@ class Watch {
     }).observe(this.scene);
   }
 
-  chosen() { return Object.fromEntries(this.kind.choices.map(({name}) => [name, this.choices.elements[name].value])); }
+  chosen() { return Object.fromEntries(this.fields.map(({name}) => [name, this.choices.elements[name].value])); }
 
   // Sets choices, as an address or a click in the picture has them.
   set(values, at) {
@@ -1012,6 +1025,7 @@ class Watch {
     this.below.replaceChildren(model.below(at));
     this.showSource(model.spot(at));
     this.showWarps();
+    for (const box of this.section.querySelectorAll(".wide, .lines")) box.scrollWidth > box.clientWidth ? box.tabIndex = 0 : box.removeAttribute("tabindex");
   }
 
   showSource(spot) {
@@ -1025,7 +1039,6 @@ class Watch {
     }
     const name = file.path.split("/").slice(-2).join("/");
     this.source.hidden = false;
-    this.source.tabIndex = 0;
     this.source.setAttribute("role", "region");
     this.source.setAttribute("aria-label", `${name}, line ${line}`);
     this.source.querySelector("code").replaceChildren(element("span", {className: "file", textContent: `${name}:${line}`}), ...rows);
