@@ -150,8 +150,11 @@ def found_place(text):
     if len(same) < 3 or same[0][0] == same[0][1]:
         return None
     (row, column), (other_row, other_column) = (divmod(position, 64) for position in same[0])
+    swizzled = row % 8 and all(other == place ^ place // 64 % 8 * 8 for place, other in same)
     return (f"with {PROBES['identity']} O should be V, and O[{row}][{column}] is what belongs to "
-            f"row {other_row}, column {other_column}")
+            f"row {other_row}, column {other_column}" +
+            (": chunks of 8 columns have changed places as a swizzle does it, by the row's number. So only one of two "
+             "sides swizzles, the one that writes a tile or the one that reads it" if swizzled else ""))
 
 
 NUMBERS = [step * 2 ** octave for octave in range(8) for step in (7.5, 8, 9, 10, 11, 12, 13, 14)]  # number_of_place
