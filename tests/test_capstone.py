@@ -78,6 +78,9 @@ def verdict(name, mine, changes):
 
 
 # Wrong kernels for `window`, as learners write them: what the judge must say of each, and the change.
+# The loop over a slot's four wgmmas, of the stages 20 and 20b.
+UNROLLED = "#pragma unroll\n    for (int i = 0; i < DEPTH / 16; i++)\n"
+
 WRONG_WINDOWS = (
     # A window of W means W keys with the query's own: the first runs, whose windows hide nothing, do not show it.
     (("a window of one key: O is V", "right for a window of 2: the query sees a key too many"),
@@ -212,6 +215,9 @@ class Capstones(unittest.TestCase):
                 ("gemm", "it does not build", {"tiles_h": ("CONSUMER_REGISTERS = 240", "CONSUMER_REGISTERS = 152")}),
                 ("gemm", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")}),
                 ("gemm", "instructions while loads", {"tiles_h": ("SLOTS = 4", "SLOTS = 2")}),
+                ("gemm", "warp instructions without polls", {"kernel_cu": (UNROLLED, "#pragma unroll 1" + UNROLLED[14:])}),
+                ("multicast", "warp instructions without polls", {"kernel_cu": (UNROLLED,
+                                                                                "#pragma unroll 1" + UNROLLED[14:])}),
                 ("multicast", "bytes that TMA reads", {"stage": "20-gemm"}),  # the first capstone's files as they are
                 ("multicast", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")})):
             with self.subTest(line, name=name):

@@ -427,6 +427,8 @@ typedef enum CounterKind {
   // For each bulk or tensor load, how many loads into the cluster's shared memory are pending once it has started,
   // itself included. Their sum: divided by the number of loads it is the mean.
   COUNTER_LOADS_IN_FLIGHT,
+  // red instructions to global memory of warps that hold what they have waited for: as COUNTER_INST_UNTIL_ARRIVAL.
+  COUNTER_REDUCTIONS_UNTIL_ARRIVAL,
   COUNTER_KIND_COUNT,
 } CounterKind;
 
