@@ -78,9 +78,6 @@ def verdict(name, mine, changes):
 
 
 # Wrong kernels for `window`, as learners write them: what the judge must say of each, and the change.
-# The loop over a slot's four wgmmas, of the stages 20 and 20b.
-UNROLLED = "#pragma unroll\n    for (int i = 0; i < DEPTH / 16; i++)\n"
-
 WRONG_WINDOWS = (
     # A window of W means W keys with the query's own: the first runs, whose windows hide nothing, do not show it.
     (("a window of one key: O is V", "right for a window of 2: the query sees a key too many"),
@@ -215,9 +212,6 @@ class Capstones(unittest.TestCase):
                 ("gemm", "it does not build", {"tiles_h": ("CONSUMER_REGISTERS = 240", "CONSUMER_REGISTERS = 152")}),
                 ("gemm", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")}),
                 ("gemm", "instructions while loads", {"tiles_h": ("SLOTS = 4", "SLOTS = 2")}),
-                ("gemm", "warp instructions without polls", {"kernel_cu": (UNROLLED, "#pragma unroll 1" + UNROLLED[14:])}),
-                ("multicast", "warp instructions without polls", {"kernel_cu": (UNROLLED,
-                                                                                "#pragma unroll 1" + UNROLLED[14:])}),
                 ("multicast", "bytes that TMA reads", {"stage": "20-gemm"}),  # the first capstone's files as they are
                 ("multicast", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")})):
             with self.subTest(line, name=name):
@@ -285,6 +279,14 @@ class Capstones(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         code, text = command("capstone-window", self.mine)
         self.assertEqual(code, 0, text)
+
+    def test_products_may_take_few_more_instructions_than_ours(self):
+        for name in ("gemm", "multicast"):
+            each = capstone.CAPSTONES[name]
+            ours = capstone.counters(course.Stage(each.stage), each.kind.counted)[capstone.ALL_ONCE]
+            limit = next(goal.limit for goal in each.goals if goal.counter == capstone.ALL_ONCE)
+            with self.subTest(name, ours=ours):
+                self.assertTrue(1.1 * ours < limit < 1.5 * ours, limit)
 
     def test_specifications_name_their_goals(self):
         for name, each in capstone.CAPSTONES.items():

@@ -202,7 +202,7 @@ CAPSTONES = {capstone.name: capstone for capstone in (
     Capstone("gemm", "a warp-specialised matrix product", "20-gemm", PRODUCT, 0.9,
              product(2 * 1024**3 * 3 // 256, 400000)),
     Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", PRODUCT, 0.9,
-             product(2 * 1024**3 // 128, 450000)),
+             product(2 * 1024**3 // 128, 420000)),
     Capstone("window", "attention with head dimension 96 and a sliding window", "21-window", WINDOW, 0.7),
     Capstone("decode", "decode for a server, in one launch", "22-paged-cluster", DECODE, 0.8))}
 
