@@ -431,6 +431,8 @@ typedef enum CounterKind {
   // For each setmaxnreg that changes a warp's share, the registers of its 32 threads afterwards. Where each warp
   // executes one, the sum is what all threads have together; the launch gave the rest in vain.
   COUNTER_SETMAXNREG_REGISTERS,
+  // red instructions to global memory of warps that hold what they have waited for: as COUNTER_INST_UNTIL_ARRIVAL.
+  COUNTER_REDUCTIONS_UNTIL_ARRIVAL,
   COUNTER_KIND_COUNT,
 } CounterKind;
 
