@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 
-from tree import STAGES, Broken, files_of, headers_of, included, number_of, read
+from tree import STAGES, Broken, files_of, included, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
@@ -33,12 +33,22 @@ VARIANTS = {f"07-slots-{slots}": ("07-warp-specialization",
                                   [(SLOTS, SLOTS.replace("SLOTS_OF(HEAD_DIM)", str(slots))), SIZE]) for slots in (2, 3)}
 
 
-def host_files(stage):
-    """The files that the host's code is made from: a stage's .c files, and all headers that they include."""
-    found = [path for path in files_of(stage) if path.endswith(".c")]
+def with_headers(paths):
+    """Files, and all headers that they include."""
+    found = list(paths)
     for path in found:  # it grows
         found += [header for header in included(path) if header not in found]
     return found
+
+
+def host_files(stage):
+    """The files that the host's code is made from: a stage's .c files and their headers."""
+    return with_headers(path for path in files_of(stage) if path.endswith(".c"))
+
+
+def kernel_files(stage):
+    """The files that a stage's PTX is made from."""
+    return with_headers([f"stages/{stage}/kernel.cu"])
 
 
 def concerns_host(change):
@@ -52,9 +62,9 @@ def has_variant(change):
     return bool(concerns_host(change) and change.all("Run") and all(path.startswith("stages/") for path in change.files))
 
 
-def key_of(stage, patch=""):
-    """What a kernel is made from, in a few letters."""
-    texts = [read(path) for path in files_of(stage) + headers_of(stage)]
+def key_of(paths, patch=""):
+    """What is made from these files and a patch, in a few letters."""
+    texts = [read(path) for path in paths]
     texts += [patch, read("build/nvcc-flags") if os.path.exists("build/nvcc-flags") else ""]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
@@ -84,7 +94,7 @@ def put(folder, name, key, kernel=None, refusal=None):
 def make_break(folder, change):
     """The kernel of one mistake. The workshop compiles it as make break-NN-K does."""
     name = f"{number_of(change.stage)}-{change.key}"
-    key = key_of(change.stage, change.patch)
+    key = key_of(kernel_files(change.stage), change.patch)
     if is_made(folder, name, key):
         return
     print(f"  PTX {name}", flush=True)
@@ -108,7 +118,7 @@ def make_variant(folder, name):
         if text.count(old) != 1:
             raise Broken(f"{path}: the explorable's kernel {name} needs these words there once: {old}")
         text = text.replace(old, new)
-    key = key_of(stage, text)
+    key = key_of(kernel_files(stage), text)
     if is_made(folder, name, key):
         return
     print(f"  PTX {name}", flush=True)
@@ -128,7 +138,7 @@ def main(folder, numbers):
     os.makedirs(folder, exist_ok=True)
     for stage in STAGES:
         if not numbers or number_of(stage) in numbers:
-            key = key_of(stage)
+            key = key_of(kernel_files(stage))
             if not is_made(folder, number_of(stage), key):
                 with open(f"build/kernels/{stage}.ptx", encoding="utf-8") as file:
                     put(folder, number_of(stage), key, kernel=file.read())

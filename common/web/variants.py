@@ -39,7 +39,7 @@ def compile_variant(folder, change, objects, command):
     """The objects of one mistake."""
     number = number_of(change.stage)
     to = os.path.abspath(os.path.join(folder, number, change.key))
-    key = key_of(change.stage, change.patch + shlex.join(command))
+    key = key_of(host_files(change.stage), change.patch + shlex.join(command))
     if is_made(to, "made", key):
         return
     print(f"  EMCC {number}-{change.key}", flush=True)
