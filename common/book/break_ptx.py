@@ -3,8 +3,9 @@
     break_ptx.py FOLDER [NN...]     all stages, or those with these numbers
 
 FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b, FOLDER/07-slots-2.ptx.gz a
-variant that only an explorable runs (watch.py). FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is made again only if one of its sources has changed. A mistake that changes
-what the host does has no file: the stage's program would have to be compiled anew.
+variant that only an explorable runs. FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is made again
+only if one of its sources has changed. A mistake that changes what the host does has no file: the stage's program would
+have to be compiled anew.
 """
 import glob
 import gzip
@@ -26,8 +27,8 @@ RUNS = [f"--head-dim={head_dim} --lse {mask}" for head_dim in (64, 128) for mask
 # Kernels that no lesson has: (the stage, what is replaced in its kernel.cu), by the name of the PTX. Each text stands
 # there once. They are for a head dimension of 64.
 SLOTS = "KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM)"
-SIZE = ('static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");',
-        "")
+SIZE = ("static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "
+        '"see tiles.h");', "")
 VARIANTS = {f"07-slots-{slots}": ("07-warp-specialization",
                                   [(SLOTS, SLOTS.replace("SLOTS_OF(HEAD_DIM)", str(slots))), SIZE]) for slots in (2, 3)}
 
