@@ -145,7 +145,7 @@ WRONG_DECODERS = (
     (("shared-memory race",), {"share_h": ("      __syncwarp();  // all lanes have used the slot\n", "")}),
     # What the blocks of a cluster send each other.
     (("four blocks share the keys of a head", "out-of-bounds"), {"kernel_cu": (ALL_BEGUN, "", BEGUN, "")}),
-    (("four blocks share the keys of a head", "uninitialised read"),
+    (("four blocks share the keys of a head", "read before wait"),
      {"kernel_cu": (ALL_PARTS, "  __syncthreads();\n")}),
     (("four blocks share the keys of a head", "differ"),
      {"kernel_cu": ("__float_as_uint(merged.lse)", "__float_as_uint(0.6931f * merged.lse)")}),
