@@ -11,12 +11,13 @@
 
 // A block's shared memory. A label says what lies in a slot: sequence, head, tile, and the sequence's keys.
 template <int HEAD_DIM> struct Slots {
-  char tiles[WIDE_SLOTS][WIDE_SLOT];
+  char tiles[BLOCK_SLOTS][BLOCK_SLOT_BYTES];
   char queries[QUERY_BYTES_OF(HEAD_DIM)];
-  int4 labels[WIDE_SLOTS];
-  uint64_t full[WIDE_SLOTS], empty[WIDE_SLOTS];
+  int4 labels[BLOCK_SLOTS];
+  uint64_t full[BLOCK_SLOTS], empty[BLOCK_SLOTS];
 };
-static_assert(sizeof(Slots<64>) == WIDE_SHARED(64) && sizeof(Slots<128>) == WIDE_SHARED(128), "see tile_of_block.h");
+static_assert(sizeof(Slots<64>) == SLOTS_BYTES_OF(64) && sizeof(Slots<128>) == SLOTS_BYTES_OF(128),
+              "see block_tiles.h");
 
 // The tiles that this block has. All its warps compute it.
 struct Part {
@@ -32,34 +33,34 @@ template <int KEYS> __device__ Part part_of(const Work &work, int worker, int wo
 }
 
 template <int HEAD_DIM> struct BlockProducer {
-  static constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM);
+  static constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM);
 
   const Maps &maps;
   const Work &work;
   Slots<HEAD_DIM> &shared;
   const Part part;
-  bool leader;            // one lane
-  Ring<WIDE_SLOTS> ring;  // the next slot to fill
-  Cursor<KEYS> next;      // the next tile to load
+  bool leader;             // one lane
+  Ring<BLOCK_SLOTS> ring;  // the next slot to fill
+  Cursor<KEYS> next;       // the next tile to load
 
   __device__ BlockProducer(const Maps &maps, const Work &work, Slots<HEAD_DIM> &shared, const Part &part)
       : maps(maps), work(work), shared(shared), part(part), leader(elected()), next(work) {}
 
   // Asks for the next tile. The pages that it lies in may be anywhere, so there is a box for each.
   __device__ void load() {
-    int slot = ring.slot, bytes = WIDE_TILE / work.boxes;
+    int slot = ring.slot, bytes = BLOCK_TILE_BYTES / work.boxes;
     uint32_t to = shared_address(shared.tiles[slot]), barrier = shared_address(shared.full + slot);
     mbarrier_wait(shared_address(shared.empty + slot), ring.parity ^ 1);
     if (leader) {
       shared.labels[slot] = make_int4(next.batch, next.head, next.tile, next.keys);
-      mbarrier_arrive_expect(barrier, WIDE_SLOT);
+      mbarrier_arrive_expect(barrier, BLOCK_SLOT_BYTES);
     }
     for (int box = 0; box < work.boxes; box++) {
       int key = next.tile * KEYS + box * (KEYS / work.boxes), page = next.page_of(key);
       if (work.block_table) key &= (1 << work.page_shift) - 1;
       if (!leader) continue;
       tma_load(to + box * bytes, &maps.k, barrier, 0, key, 0, next.head, page);
-      tma_load(to + WIDE_TILE + box * bytes, &maps.v, barrier, 0, key, 0, next.head, page);
+      tma_load(to + BLOCK_TILE_BYTES + box * bytes, &maps.v, barrier, 0, key, 0, next.head, page);
     }
     next.advance();
     ring.advance();
@@ -68,28 +69,28 @@ template <int HEAD_DIM> struct BlockProducer {
   // The first loads: all slots are empty. What comes before the block's barrier.
   __device__ void begin() {
     if (leader) {
-      for (int i = 0; i < WIDE_SLOTS; i++) {
+      for (int i = 0; i < BLOCK_SLOTS; i++) {
         mbarrier_init(shared_address(shared.full + i), 1);
-        mbarrier_init(shared_address(shared.empty + i), CONSUMERS);
+        mbarrier_init(shared_address(shared.empty + i), WARPS);
       }
       mbarrier_fence_init();
     }
     __syncwarp();
     next.seek(part.first);
-    for (int i = 0; i < WIDE_SLOTS && i < part.count; i++) load();
+    for (int i = 0; i < BLOCK_SLOTS && i < part.count; i++) load();
   }
 
   __device__ void run() {
-    for (int i = WIDE_SLOTS; i < part.count; i++) load();
+    for (int i = BLOCK_SLOTS; i < part.count; i++) load();
   }
 };
 
 template <int HEAD_DIM>
 __device__ void consume(const Work &work, const Leftovers &leftovers, Slots<HEAD_DIM> &shared, const Part &part,
                         float *lse) {
-  constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM);
+  constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM);
   RowsConsumer<HEAD_DIM> consumer(work, shared_address(shared.queries), blockIdx.y * ROWS);
-  Ring<WIDE_SLOTS> ring;
+  Ring<BLOCK_SLOTS> ring;
   bool from_the_start = false;
   for (int i = 0; i < part.count; i++) {
     // The first label is there already, so the queries are on their way together with the first tile.

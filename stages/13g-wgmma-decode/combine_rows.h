@@ -9,7 +9,7 @@
 #include "../13d-ragged/list.h"
 #include "../13d-ragged/rows.h"
 
-#include "tile_of_block.h"
+#include "block_tiles.h"
 
 // Where the parts of a row lie: the first of the workers has left the head before its end. All others have come to it in
 // its middle.
@@ -51,7 +51,7 @@ __device__ void add_parts(const Parts &parts, int row, float max, int i, int ste
 // Grid: groups of WARPS rows, key heads, sequences. Block: WARPS warps. lse: where the caller wants the log-sum-exp,
 // [batch][key head][row].
 template <int HEAD_DIM> __device__ void combine_rows(const Work &work, const Leftovers &leftovers, float *lse) {
-  constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM), PAIRS = HEAD_DIM / 2 / WARP, FEW = 8;
+  constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), PAIRS = HEAD_DIM / 2 / WARP, FEW = 8;
   __shared__ float2 others[WARPS][PAIRS * WARP];
   __shared__ float sums[WARPS];
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, head = blockIdx.y, batch = blockIdx.z;

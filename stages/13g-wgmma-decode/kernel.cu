@@ -3,7 +3,7 @@
 #include "block_worker.h"
 #include "combine_rows.h"
 
-// Grid: any number of blocks, workers; and as many along y as 64 rows make up a key head. Block: CONSUMERS warps, and
+// Grid: any number of blocks, workers; and as many along y as 64 rows make up a key head. Block: WARPS warps, and
 // one that loads.
 template <int HEAD_DIM>
 __device__ void decode(const Maps &maps, const Work &work, const Leftovers &leftovers, float *lse) {
@@ -11,9 +11,9 @@ __device__ void decode(const Maps &maps, const Work &work, const Leftovers &left
   Slots<HEAD_DIM> &shared = *(Slots<HEAD_DIM> *)memory;
   launch_dependents();
   int warp = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0);  // tells ptxas that all lanes have the same
-  Part part = part_of<WIDE_KEYS_OF(HEAD_DIM)>(work, blockIdx.x, leftovers.workers);
+  Part part = part_of<BLOCK_KEYS_OF(HEAD_DIM)>(work, blockIdx.x, leftovers.workers);
   if (part.count == 0) return;
-  if (warp == CONSUMERS) {
+  if (warp == WARPS) {
     BlockProducer<HEAD_DIM> producer(maps, work, shared, part);
     producer.begin();
     __syncthreads();
@@ -25,7 +25,7 @@ __device__ void decode(const Maps &maps, const Work &work, const Leftovers &left
 }
 
 #define ENTRY_POINTS(HEAD_DIM)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, WIDE_BLOCKS)                                             \
+  extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)                                           \
       decode_##HEAD_DIM(const __grid_constant__ Maps maps, const Work work, const Leftovers leftovers, float *lse) {   \
     decode<HEAD_DIM>(maps, work, leftovers, lse);                                                                      \
   }                                                                                                                    \

@@ -14,7 +14,7 @@
 #include "ptx/quad.h"
 #include "ptx/wgmma_bf16.h"
 
-#include "tile_of_block.h"
+#include "block_tiles.h"
 
 static constexpr float LN_2 = 0.693147181f;
 
@@ -28,7 +28,7 @@ struct Order {
 };
 
 template <int HEAD_DIM> __device__ Order order_of(int boxes) {
-  constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM), PANELS = HEAD_DIM / PANEL;
+  constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), PANELS = HEAD_DIM / PANEL;
   int box = KEYS / boxes;  // keys
   if (PANELS == 1) return {KEYS / 2 * ROW_BYTES, 8 * ROW_BYTES, 0, KEYS / 2, 8};
   if (box == 16) return {8 * ROW_BYTES, 16 * PANELS * ROW_BYTES, 16 * ROW_BYTES, 8, 16};
@@ -37,7 +37,7 @@ template <int HEAD_DIM> __device__ Order order_of(int boxes) {
 }
 
 template <int HEAD_DIM> struct RowsConsumer {
-  static constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM), HALF = KEYS / 2, PANELS = HEAD_DIM / PANEL;
+  static constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), HALF = KEYS / 2, PANELS = HEAD_DIM / PANEL;
   enum { BARRIER = 1 };  // of the warpgroup
 
   const Work &work;
@@ -62,9 +62,9 @@ template <int HEAD_DIM> struct RowsConsumer {
   __device__ void open(int of_batch, int of_head) {
     constexpr int CHUNKS = HEAD_DIM / 8;  // of a row, 16 bytes each
     batch = of_batch, head = of_head;
-    barrier_sync(BARRIER, CONSUMERS * WARP);  // the head before is done
+    barrier_sync(BARRIER, THREADS);  // the head before is done
 #pragma unroll
-    for (int i = 0; i < ROWS * CHUNKS; i += CONSUMERS * WARP) {
+    for (int i = 0; i < ROWS * CHUNKS; i += THREADS) {
       int row = (i + threadIdx.x) / CHUNKS, chunk = threadIdx.x % CHUNKS;
       uint4 x = {0, 0, 0, 0};
       if (first + row < rows_of(work))
@@ -76,7 +76,7 @@ template <int HEAD_DIM> struct RowsConsumer {
     max[0] = max[1] = -INFINITY;
     sum[0] = sum[1] = 0;
     fence_async_proxy();
-    barrier_sync(BARRIER, CONSUMERS * WARP);
+    barrier_sync(BARRIER, THREADS);
   }
 
   __device__ void multiply_keys(uint32_t tile, float (&s)[2][HALF / 2]) {
@@ -113,7 +113,7 @@ template <int HEAD_DIM> struct RowsConsumer {
   // Makes the keys from `first_key` on of a tile of values zeros: a weight of 0 times NaN would be NaN.
   __device__ void clear(uint32_t tile, int first_key) {
     int box = KEYS / work.boxes;
-    for (int i = first_key * 8 + threadIdx.x; i < KEYS * 8; i += CONSUMERS * WARP) {
+    for (int i = first_key * 8 + threadIdx.x; i < KEYS * 8; i += THREADS) {
       int key = i / 8;
 #pragma unroll
       for (int panel = 0; panel < PANELS; panel++)
@@ -121,7 +121,7 @@ template <int HEAD_DIM> struct RowsConsumer {
                                            i % 8 * 16) = uint4{0, 0, 0, 0};
     }
     fence_async_proxy();
-    barrier_sync(BARRIER, CONSUMERS * WARP);
+    barrier_sync(BARRIER, THREADS);
   }
 
   // A query that has seen no key yet has a maximum of -infinity. Differences from it would be NaN.
@@ -180,12 +180,12 @@ template <int HEAD_DIM> struct RowsConsumer {
   __device__ void use(uint32_t slot, int tile, int keys) {
     float s[2][HALF / 2];
     multiply_keys(slot, s);
-    if ((tile + 1) * KEYS > keys) clear(slot + WIDE_TILE, keys - tile * KEYS);
+    if ((tile + 1) * KEYS > keys) clear(slot + BLOCK_TILE_BYTES, keys - tile * KEYS);
     if (has_rows()) {
       if ((tile + 1) * KEYS > keys - (work.queries - 1)) mask(tile, keys, s);
       weigh(s);
     }
-    multiply_values(slot + WIDE_TILE, s);
+    multiply_values(slot + BLOCK_TILE_BYTES, s);
   }
 
   // O of a query that sees no key is 0 over any sum.

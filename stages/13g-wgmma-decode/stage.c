@@ -2,12 +2,12 @@
 // that were shared, if there may be any.
 #include "../13d-ragged/paged.h"
 
-#include "tile_of_block.h"
+#include "block_tiles.h"
 
 static int chunks_of(const DecodeShape *shape) { return (rows_of_head(shape) + ROWS - 1) / ROWS; }
 
 static long tiles_of(const DecodeShape *shape) {
-  int keys = WIDE_KEYS_OF(shape->head_dim);
+  int keys = BLOCK_KEYS_OF(shape->head_dim);
   return (long)shape->batch * shape->kv_heads * ((shape->keys + keys - 1) / keys);
 }
 
@@ -15,7 +15,7 @@ static long tiles_of(const DecodeShape *shape) {
 // by two blocks that have others, too.
 static int blocks_of(const DecodeShape *shape, int wanted, int sm_count) {
   if (wanted) return wanted;
-  int heads = shape->batch * shape->kv_heads, fit = sm_count * WIDE_BLOCKS / chunks_of(shape);
+  int heads = shape->batch * shape->kv_heads, fit = sm_count * BLOCKS_PER_SM / chunks_of(shape);
   fit = (int)busy_blocks(tiles_of(shape), fit > 1 ? fit : 1);
   for (int blocks = fit; blocks > fit - fit / 16; blocks--)
     if (heads % blocks == 0 || blocks % heads == 0) return blocks;
@@ -37,11 +37,11 @@ static bool nothing_is_shared(const Decode *decode, int blocks) {
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   int blocks = blocks_of(shape, decode->splits, device_info(device)->sm_count);
-  Work work = paged_work(decode, WIDE_KEYS_OF(shape->head_dim));
+  Work work = paged_work(decode, BLOCK_KEYS_OF(shape->head_dim));
   size_t o_bytes = leftover_rows(shape, blocks) * (size_t)shape->head_dim * sizeof(float);
   Leftovers leftovers = {.o = decode->workspace, .lse = decode->workspace + o_bytes, .workers = blocks};
   DecodeShape pool = pool_of(decode);
-  int keys = WIDE_KEYS_OF(shape->head_dim) / work.boxes;
+  int keys = BLOCK_KEYS_OF(shape->head_dim) / work.boxes;
   char read_name[32], combine_name[32];
   snprintf(read_name, sizeof read_name, "decode_%d", shape->head_dim);
   snprintf(combine_name, sizeof combine_name, "combine_%d", shape->head_dim);
@@ -50,7 +50,7 @@ static bool launch(Device *device, const Decode *decode) {
       .kernel = device_kernel(device, decode->module, read_name),
       .grid = {(unsigned)blocks, (unsigned)chunks_of(shape)},
       .block = {BLOCK_THREADS},
-      .dynamic_shared = WIDE_SHARED(shape->head_dim),
+      .dynamic_shared = SLOTS_BYTES_OF(shape->head_dim),
       .arguments = ARGUMENTS(&maps, &work, &leftovers, &decode->lse),
   };
   DeviceLaunch combine = {
