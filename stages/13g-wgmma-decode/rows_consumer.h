@@ -16,8 +16,6 @@
 
 #include "block_tiles.h"
 
-static constexpr float LN_2 = 0.693147181f;
-
 // Where the keys of a tile lie. A wgmma reads groups of 8 keys that are all as far apart. The tile may be several boxes,
 // one for each page, and a box with two panels has all keys of the first before those of the second. So boxes of 16 keys
 // are read across: one half of the tile is the first 8 keys of each box, the other half the rest. Which key is which
@@ -36,6 +34,12 @@ template <int HEAD_DIM> __device__ Order order_of(int boxes) {
   return {half, 8 * ROW_BYTES, box * ROW_BYTES, KEYS / 2, 8};
 }
 
+// What a block has of each row over its keys. It lies where the ring was.
+template <int HEAD_DIM> struct RowParts {
+  float o[ROWS][HEAD_DIM + 8];  // not divided by the sum; 8 floats more, so that rows begin in different banks
+  float max[ROWS], sum[ROWS];
+};
+
 template <int HEAD_DIM> struct RowsConsumer {
   static constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), HALF = KEYS / 2, PANELS = HEAD_DIM / PANEL;
   enum { BARRIER = 1 };  // of the warpgroup
@@ -44,7 +48,6 @@ template <int HEAD_DIM> struct RowsConsumer {
   const Order order;
   const uint32_t queries;  // shared memory
   const int first;         // row of the block
-  int batch, head;         // the key head
 
   float o[HEAD_DIM / 2];  // not divided by the sum
   float max[2], sum[2];   // of two rows; the sum is of this thread's keys
@@ -59,10 +62,8 @@ template <int HEAD_DIM> struct RowsConsumer {
   __device__ bool has_rows() const { return first + (int)threadIdx.x / WARP * 16 < rows_of(work); }
 
   // Brings the head's queries to shared memory. Rows that do not exist are zeros.
-  __device__ void open(int of_batch, int of_head) {
+  __device__ void open(int batch, int head) {
     constexpr int CHUNKS = HEAD_DIM / 8;  // of a row, 16 bytes each
-    batch = of_batch, head = of_head;
-    barrier_sync(BARRIER, THREADS);  // the head before is done
 #pragma unroll
     for (int i = 0; i < ROWS * CHUNKS; i += THREADS) {
       int row = (i + threadIdx.x) / CHUNKS, chunk = threadIdx.x % CHUNKS;
@@ -188,44 +189,19 @@ template <int HEAD_DIM> struct RowsConsumer {
     multiply_values(slot + BLOCK_TILE_BYTES, s);
   }
 
-  // O of a query that sees no key is 0 over any sum.
-  __device__ void finish() {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      sum[r] = quad_sum(sum[r]);
-      if (max[r] == -INFINITY) sum[r] = 1;
-    }
-  }
-
-  // lse: where the caller wants the log-sum-exp, [batch][key head][row]; else a null pointer.
-  __device__ void store(float *lse) {
+  // Writes what this block has of each row to its shared memory.
+  __device__ void put(RowParts<HEAD_DIM> &parts) {
     int lane = threadIdx.x % WARP;
+    barrier_sync(BARRIER, THREADS);  // all warps have used the last tile, which lies where the parts go
+    if (!has_rows()) return;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      int row = row_of(r);
-      if (row >= rows_of(work)) continue;
-      __nv_bfloat16 *to = work.problem.o + row_offset(work, work.o, batch, head, row) + lane % 4 * 2;
-      float inverse = 1 / sum[r];
+      int row = row_of(r) - first;
+      float total = quad_sum(sum[r]);
+      if (lane % 4 == 0) parts.max[row] = max[r], parts.sum[row] = total;
 #pragma unroll
       for (int i = 2 * r; i < HEAD_DIM / 2; i += 4)
-        *(uint32_t *)(to + i / 4 * 8) = pack_bf16(o[i] * inverse, o[i + 1] * inverse);
-      if (lse && lane % 4 == 0)
-        lse[(size_t)(batch * work.problem.kv_heads + head) * rows_of(work) + row] = logf(sum[r]) + max[r] * LN_2;
-    }
-  }
-
-  __device__ void store(const Leftovers &leftovers, int part) {
-    int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      int row = row_of(r);
-      if (row >= rows_of(work)) continue;
-      size_t at = (size_t)part * rows_of(work) + row;
-      float *to = leftovers.o + at * HEAD_DIM + lane % 4 * 2, inverse = 1 / sum[r];
-      if (lane % 4 == 0) leftovers.lse[at] = max[r] + log2f(sum[r]);
-#pragma unroll
-      for (int i = 2 * r; i < HEAD_DIM / 2; i += 4)
-        *(float2 *)(to + i / 4 * 8) = float2{o[i] * inverse, o[i + 1] * inverse};
+        *(float2 *)(parts.o[row] + i / 4 * 8 + lane % 4 * 2) = float2{o[i], o[i + 1]};
     }
   }
 };
