@@ -1,4 +1,4 @@
-// Stage 13g: the queries of all heads that share a key head are the 64 rows of one wgmma, so that 8 rows and 64 take the
+// Stage 13g: the queries of all heads that share a key head are the 64 rows of one wgmma. So 8 rows and 64 take the
 // same time: that of the bytes.
 #include "block_share.h"
 #include "rows_answer.h"

@@ -1,4 +1,4 @@
-// What a warpgroup does with the tiles of a key head: up to 64 rows, queries of the heads that share it, are the 64 rows
+// What a warpgroup does with the tiles of a key head. Its rows, the queries of all heads that share it, are the 64 rows
 // of a wgmma.
 //
 //   S = Q K^T     64 rows x head_dim, times head_dim x keys
@@ -16,23 +16,24 @@
 
 #include "block_tiles.h"
 
-// Where the keys of a tile lie. A wgmma reads groups of 8 keys that are all as far apart. The tile may be several boxes,
-// one for each page, and a box with two panels has all keys of the first before those of the second. So boxes of 16 keys
-// are read across: one half of the tile is the first 8 keys of each box, the other half the rest. Which key is which
-// does not matter to a sum over all keys, if both products and the mask agree.
+// Where the keys of a tile lie. A product reads them as two halves, and a half as groups of 8 keys at equal
+// distances. A tile may be several boxes, one for each page, and a box with two panels has all keys of the first
+// panel before those of the second. So boxes of 16 keys are read across: one half is the first 8 keys of each box,
+// the other half the rest. The order of keys does not matter to a sum over all of them, if both products and the mask
+// agree.
 struct Order {
   int half, group, panel;     // bytes from one half, group, panel to the next
   int half_keys, group_keys;  // keys from one half, group to the next
 };
 
 template <int HEAD_DIM> __device__ Order order_of(int boxes) {
-  constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), PANELS = HEAD_DIM / PANEL;
-  int box = KEYS / boxes;  // keys
-  if (PANELS == 1) return {KEYS / 2 * ROW_BYTES, 8 * ROW_BYTES, 0, KEYS / 2, 8};
-  if (box == 16) return {8 * ROW_BYTES, 16 * PANELS * ROW_BYTES, 16 * ROW_BYTES, 8, 16};
-  int half = boxes == 1 ? KEYS / 2 * ROW_BYTES : KEYS / 2 * PANELS * ROW_BYTES;
-  return {half, 8 * ROW_BYTES, box * ROW_BYTES, KEYS / 2, 8};
+  constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), PANELS = HEAD_DIM / PANEL, HALF = KEYS / 2;
+  int keys = KEYS / boxes;  // of a box
+  if (PANELS > 1 && keys < HALF) return {8 * ROW_BYTES, keys * PANELS * ROW_BYTES, keys * ROW_BYTES, 8, keys};
+  int half = keys == HALF ? HALF * PANELS * ROW_BYTES : HALF * ROW_BYTES;  // a box, or half of one
+  return {half, 8 * ROW_BYTES, keys * ROW_BYTES, HALF, 8};
 }
+static_assert(BLOCK_KEYS_OF(128) == 4 * 16, "with two panels, a box has all keys, half of them, or 16");
 
 // What a block has of each row over its keys. It lies where the ring was.
 template <int HEAD_DIM> struct RowParts {

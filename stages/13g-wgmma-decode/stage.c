@@ -13,8 +13,8 @@ static int tiles_of(const DecodeShape *shape) {
   return (shape->keys + keys - 1) / keys;
 }
 
-// For sequences of one length, as in stage 13b: the power of two for which all waves of blocks take the least time. While
-// at least `enough` blocks run, device memory is busy.
+// For sequences of one length, as in stage 13b: the power of two for which all waves of blocks take the least time.
+// While at least `enough` blocks run, device memory is busy.
 static int even_blocks(const DecodeShape *shape, int sm_count) {
   long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), slots = (long)sm_count * BLOCKS_PER_SM;
   long enough = sm_count * 3 / 4, least = 0;
