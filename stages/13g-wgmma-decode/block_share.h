@@ -17,6 +17,14 @@ template <int HEAD_DIM> struct Slots {
   };
   char queries[QUERY_BYTES_OF(HEAD_DIM)];
   uint64_t full[BLOCK_SLOTS], empty[BLOCK_SLOTS];
+
+  __device__ void init() {
+    for (int i = 0; i < BLOCK_SLOTS; i++) {
+      mbarrier_init(shared_address(full + i), 1);
+      mbarrier_init(shared_address(empty + i), WARPS);  // an arrival of each warp that computes
+    }
+    mbarrier_fence_init();
+  }
 };
 static_assert(sizeof(Slots<64>) == SLOTS_BYTES_OF(64) && sizeof(Slots<128>) == SLOTS_BYTES_OF(128),
               "see block_tiles.h");
@@ -58,21 +66,8 @@ template <int HEAD_DIM> struct BlockProducer {
     ring.advance();
   }
 
-  // The first loads: all slots are empty. Before the block's barrier.
-  __device__ void begin() {
-    if (leader) {
-      for (int i = 0; i < BLOCK_SLOTS; i++) {
-        mbarrier_init(shared_address(shared.full + i), 1);
-        mbarrier_init(shared_address(shared.empty + i), WARPS);
-      }
-      mbarrier_fence_init();
-    }
-    __syncwarp();
-    for (int tile = share.first; tile < share.end && tile < share.first + BLOCK_SLOTS; tile++) load(tile);
-  }
-
   __device__ void run() {
-    for (int tile = share.first + BLOCK_SLOTS; tile < share.end; tile++) load(tile);
+    for (int tile = share.first; tile < share.end; tile++) load(tile);
   }
 };
 

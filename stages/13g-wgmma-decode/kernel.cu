@@ -14,15 +14,13 @@ template <int HEAD_DIM> __device__ void decode(const Maps &maps, const Work &wor
   share.keys = keys_of(work, share.batch);
   int tiles = tiles_of<BLOCK_KEYS_OF(HEAD_DIM)>(share.keys);
   share.first = (int)((long)tiles * rank / blocks), share.end = (int)((long)tiles * (rank + 1) / blocks);
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();
   if (warp == WARPS) {
-    BlockProducer<HEAD_DIM> producer(maps, work, shared, share);
-    producer.begin();
-    __syncthreads();
-    producer.run();
+    BlockProducer<HEAD_DIM>(maps, work, shared, share).run();
   } else {
     RowsConsumer<HEAD_DIM> consumer(work, shared_address(shared.queries), first);
-    consumer.open(share.batch, share.head);
-    __syncthreads();
+    consumer.open(share.batch, share.head);  // the queries come while the first tiles do
     consume<HEAD_DIM>(consumer, shared, share);
     consumer.put(shared.parts);
   }
