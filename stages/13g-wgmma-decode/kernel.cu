@@ -22,8 +22,12 @@ template <int HEAD_DIM> __device__ void decode(const Maps &maps, const Work &wor
     RowsConsumer<HEAD_DIM> consumer(work, shared_address(shared.queries), first);
     consumer.open(share.batch, share.head);  // the queries come while the first tiles do
     consume<HEAD_DIM>(consumer, shared, share);
-    consumer.put(shared.parts);
+    if (blocks == 1)
+      consumer.store(share.batch, share.head, lse);
+    else
+      consumer.put(shared.parts);
   }
+  if (blocks == 1) return;
   cluster_sync();  // all parts are there
   answer<HEAD_DIM>(work, shared.parts, share.batch, share.head, first, lse);
   cluster_sync();  // nobody reads this block's part any more

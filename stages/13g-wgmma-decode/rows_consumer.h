@@ -35,6 +35,8 @@ template <int HEAD_DIM> __device__ Order order_of(int boxes) {
 }
 static_assert(BLOCK_KEYS_OF(128) == 4 * 16, "with two panels, a box has all keys, half of them, or 16");
 
+static constexpr float LN_2 = 0.693147181f;
+
 // What a block has of each row over its keys. It lies where the ring was.
 template <int HEAD_DIM> struct RowParts {
   float o[ROWS][HEAD_DIM + 8];  // not divided by the sum; 8 floats more, so that rows begin in different banks
@@ -64,14 +66,19 @@ template <int HEAD_DIM> struct RowsConsumer {
 
   // Brings the head's queries to shared memory. Rows that do not exist are zeros.
   __device__ void open(int batch, int head) {
-    constexpr int CHUNKS = HEAD_DIM / 8;  // of a row, 16 bytes each
+    constexpr int CHUNKS = HEAD_DIM / 8, STEP = THREADS / CHUNKS;  // chunks of 16 bytes; rows copied at a time
+    int chunk = threadIdx.x % CHUNKS, begin = threadIdx.x / CHUNKS;
+    uint4 x[ROWS / STEP];
 #pragma unroll
-    for (int i = 0; i < ROWS * CHUNKS; i += THREADS) {
-      int row = (i + threadIdx.x) / CHUNKS, chunk = threadIdx.x % CHUNKS;
-      uint4 x = {0, 0, 0, 0};
-      if (first + row < rows_of(work))
-        x = *(const uint4 *)(work.problem.q + row_offset(work, work.q, batch, head, first + row) + chunk * 8);
-      *(uint4 *)__cvta_shared_to_generic(queries + swizzled(ROWS, row, chunk)) = x;
+    for (int i = 0; i < ROWS / STEP; i++) {  // all loads first: none waits for another
+      int row = min(first + begin + i * STEP, rows_of(work) - 1);
+      x[i] = *(const uint4 *)(work.problem.q + row_offset(work, work.q, batch, head, row) + chunk * 8);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS / STEP; i++) {
+      int row = begin + i * STEP;
+      *(uint4 *)__cvta_shared_to_generic(queries + swizzled(ROWS, row, chunk)) =
+          first + row < rows_of(work) ? x[i] : uint4{0, 0, 0, 0};
     }
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
@@ -188,6 +195,24 @@ template <int HEAD_DIM> struct RowsConsumer {
       weigh(s);
     }
     multiply_values(slot + BLOCK_TILE_BYTES, s);
+  }
+
+  // Writes O, if this block has read all keys of the sequence. lse: where the caller wants the log-sum-exp, [batch][key
+  // head][row]; else a null pointer.
+  __device__ void store(int batch, int head, float *lse) {
+    int lane = threadIdx.x % WARP;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      int row = row_of(r);
+      float total = quad_sum(sum[r]), inverse = total > 0 ? 1 / total : 0;
+      if (row >= rows_of(work)) continue;
+      __nv_bfloat16 *to = work.problem.o + row_offset(work, work.o, batch, head, row) + lane % 4 * 2;
+#pragma unroll
+      for (int i = 2 * r; i < HEAD_DIM / 2; i += 4)
+        *(uint32_t *)(to + i / 4 * 8) = pack_bf16(o[i] * inverse, o[i + 1] * inverse);
+      if (lse && lane % 4 == 0)
+        lse[(size_t)(batch * work.problem.kv_heads + head) * rows_of(work) + row] = logf(total) + finite(max[r]) * LN_2;
+    }
   }
 
   // Writes what this block has of each row to its shared memory.

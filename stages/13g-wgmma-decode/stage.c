@@ -4,7 +4,8 @@
 
 #include "block_tiles.h"
 
-enum { TILES_OF_A_WAVE = 1 };  // what a wave of blocks costs besides its tiles, in tiles of each block
+enum { RAGGED_TILES = 16, WAVES = 8 };  // where lengths may differ: tiles of a block of the longest, and waves at most
+enum { TILES_OF_A_WAVE = 1 };           // what a wave of blocks costs besides its tiles, in tiles of each block
 
 static int chunks_of(const DecodeShape *shape) { return (rows_of_head(shape) + ROWS - 1) / ROWS; }
 
@@ -36,7 +37,11 @@ static unsigned blocks_of(const Decode *decode, int sm_count) {
   const DecodeShape *shape = &decode->shape;
   int tiles = tiles_of(shape), most = tiles < CLUSTER_AT_MOST ? tiles : CLUSTER_AT_MOST;
   int blocks = decode->splits ? decode->splits : even_blocks(shape, sm_count);
-  if (!decode->splits && decode->lengths && tiles / RAGGED_TILES > blocks) blocks = tiles / RAGGED_TILES;
+  if (!decode->splits && decode->lengths) {
+    long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), all = (long)sm_count * BLOCKS_PER_SM * WAVES;
+    long ragged = all / heads < tiles / RAGGED_TILES ? all / heads : tiles / RAGGED_TILES;
+    if (ragged > blocks) blocks = (int)ragged;
+  }
   return (unsigned)(blocks < most ? blocks : most);
 }
 
