@@ -47,6 +47,18 @@ static __device__ __forceinline__ void store_cluster(uint32_t to, float2 x) {
   asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x.x), "f"(x.y) : "memory");
 }
 
+// Loads from the shared memory of any block of the cluster: an address from in_block. PTX ISA 9.7.9.8, "ld".
+static __device__ __forceinline__ float load_cluster(uint32_t from) {
+  float x;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+  return x;
+}
+static __device__ __forceinline__ float2 load_cluster_pair(uint32_t from) {
+  float2 x;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(from) : "memory");
+  return x;
+}
+
 // Arrives at an mbarrier of any block of the cluster: an address from in_block. PTX ISA 9.7.13.15.13.
 static __device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");

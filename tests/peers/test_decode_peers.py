@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import csv
 import ctypes
-import inspect
 import io
 import os
 import sys
