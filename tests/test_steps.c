@@ -101,8 +101,8 @@ Test(steps, have_every_phase) {
   free(output);
 }
 
-// Follows the counts of each mbarrier: arrivals only come, the bytes that copies bring are those that threads announce,
-// and a phase ends when nothing is missing.
+// Follows the counts of each mbarrier: arrivals only come, the bytes that copies bring are those that threads
+// announce, and a phase ends when nothing is missing.
 Test(steps, have_every_count_of_an_mbarrier) {
   enum { BLOCKS = 8, WORDS = 1 << 15 };
   static struct Known {

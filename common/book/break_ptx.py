@@ -28,8 +28,8 @@ RUNS = [f"--head-dim={head_dim} --lse {mask}" for head_dim in (64, 128) for mask
 # Kernels that no lesson has: (the stage, what is replaced in its kernel.cu), by the name of the PTX. Each text stands
 # there once. They are for a head dimension of 64.
 SLOTS = "KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM)"
-SIZE = ('static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");',
-        "")
+SIZE = ("static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "
+        '"see tiles.h");', "")
 VARIANTS = {f"07-slots-{slots}": ("07-warp-specialization",
                                   [(SLOTS, SLOTS.replace("SLOTS_OF(HEAD_DIM)", str(slots))), SIZE]) for slots in (2, 3)}
 

@@ -1,8 +1,11 @@
-// Explorables in a lesson: each runs a kernel in the emulator, in a worker, and shows the record of its steps; or asks the
-// emulator where things lie. One engine for all: choices, a scene, a player with a slider, and a sentence for each moment.
+// Explorables in a lesson: each runs a kernel in the emulator, in a worker, and shows the record of its steps; or asks
+// the
+// emulator where things lie. One engine for all: choices, a scene, a player with a slider, and a sentence for each
+// moment.
 // The address holds the state: #watch&name=ring&slots=2&at=17.
 //
-// Nothing here knows results. A kind of explorable (KINDS) reads them from the steps, from the PTX's instructions and from
+// Nothing here knows results. A kind of explorable (KINDS) reads them from the steps, from the PTX's instructions and
+// from
 // the words of the source lines that the steps name.
 "use strict";
 
@@ -10,7 +13,8 @@
 // A step is so many numbers: EmulatorStep in common/emulator/emulator.h.
 const FIELDS = 12;
 const [KIND, BLOCK, WARP, LANES, PTX, FILE, LINE, WHAT, MBARRIER, PHASE, PENDING, BYTES] = Array(FIELDS).keys();
-const [, INSTRUCTION, BEGINS, ENDS, MBARRIER_BEGINS, MBARRIER_CHANGES, PHASE_ENDS, PASSES, FAILS, VALUE] = Array(10).keys();
+const [, INSTRUCTION, BEGINS, ENDS, MBARRIER_BEGINS, MBARRIER_CHANGES, PHASE_ENDS, PASSES, FAILS, VALUE] = Array(10)
+  .keys();
 const SVG = element("div", {innerHTML: "<svg></svg>"}).firstChild.namespaceURI;
 const many = number => number.toLocaleString("en");
 const plural = (count, word) => `${many(count)} ${word}${count == 1 ? "" : "s"}`;
@@ -84,7 +88,8 @@ class Run {
     this.result = result;
     this.ptx = ptx.split("\n");
     this.files = files;  // [{path, lines}, ...]
-    this.warps = [...new Set(kept.filter(step => step[KIND] == INSTRUCTION).map(step => step[WARP]))].sort((a, b) => a - b);
+    this.warps = [...new Set(kept.filter(step => step[KIND] == INSTRUCTION).map(step => step[WARP]))].sort((a, b) =>
+      a - b);
     this.names = this.nameMbarriers();
   }
 
@@ -123,7 +128,8 @@ async function record(stage, kernel, options) {
 
 const LABEL = 84, BAND = 17, GAP = 5;
 
-// Rows of bands over moments: {label, segments: [{from, to, kind, text}]} or, with `heights` between 0 and 1, one for each
+// Rows of bands over moments: {label, segments: [{from, to, kind, text}]} or, with `heights` between 0 and 1, one for
+// each
 // moment, an area. from, to: moments, from <= to. Returns the picture and what moves its mark.
 function timeline(width, length, rows, name, choose) {
   const inner = width - LABEL - 2, x = at => LABEL + inner * at / length;
@@ -135,14 +141,15 @@ function timeline(width, length, rows, name, choose) {
     picture.append(drawn("rect", {x: LABEL, y, width: inner, height: BAND, class: "ground"}));
     if (row.heights) {
       const points = row.heights.map((h, at) => `${x(at)},${y + BAND * (1 - h)} ${x(at + 1)},${y + BAND * (1 - h)}`);
-      picture.append(drawn("polygon", {points: `${LABEL},${y + BAND} ${points.join(" ")} ${LABEL + inner},${y + BAND}`, class: "area"}));
+      picture.append(drawn("polygon",
+        {points: `${LABEL},${y + BAND} ${points.join(" ")} ${LABEL + inner},${y + BAND}`, class: "area"}));
     }
     for (const {from, to, kind, text} of row.segments ?? []) {
       const wide = Math.max(1.5, x(to) - x(from) - .6);
       picture.append(drawn("rect", {x: x(from), y, width: wide, height: BAND, class: `band ${kind}`}));
-      if (text && text.length * 6.4 + 4 < wide) {
-        picture.append(drawn("text", {x: x(from) + wide / 2, y: y + 12.5, class: `on ${kind}`}, text));
-      }
+      const fitting = [text, text?.match(/^(?:tile|softmax|QK|PV) (\d+)$/)?.[1]].find(words => words
+        && words.length * 6.4 + 4 < wide);
+      if (fitting) picture.append(drawn("text", {x: x(from) + wide / 2, y: y + 12.5, class: `on ${kind}`}, fitting));
     }
   });
   const mark = drawn("rect", {y: 0, height, width: 2, class: "here"});
@@ -163,7 +170,8 @@ function legend(kinds) {
 function table(heads, rows, caption) {
   return element("div", {className: "wide"}, element("table", {}, element("caption", {textContent: caption}),
     element("thead", {}, element("tr", {}, ...heads.map(head => element("th", {scope: "col", textContent: head})))),
-    element("tbody", {}, ...rows.map(([head, ...cells]) => element("tr", {}, element("th", {scope: "row", textContent: head}),
+    element("tbody", {}, ...rows.map(([head, ...cells]) => element("tr", {}, element("th", {scope: "row",
+      textContent: head}),
       ...cells.map(cell => element("td", {textContent: cell})))))));
 }
 
@@ -179,7 +187,8 @@ function momentOf(moments, place) {
 
 // Of segments between steps, those between moments.
 function between(moments, segments) {
-  return segments.map(one => ({...one, from: momentOf(moments, one.from), to: Math.max(momentOf(moments, one.from) + .5, momentOf(moments, one.to))}));
+  return segments.map(one => ({...one, from: momentOf(moments, one.from), to: Math.max(momentOf(moments,
+    one.from) + .5, momentOf(moments, one.to))}));
 }
 
 // Each warp in a lane: where it executes, and where it stands at an instruction for more than some rounds of all warps.
@@ -188,7 +197,8 @@ function warpRows(run, moments) {
   return run.warps.map(warp => {
     const segments = [];
     let began = null, last = null, lastStep = null;
-    const close = (to, kind, from, step) => segments.push({from, to, kind, text: kind == "waits" ? waitName(run.opcode(step)) : ""});
+    const close = (to, kind, from, step) => segments.push({from, to, kind, text: kind == "waits"
+      ? waitName(run.opcode(step)) : ""});
     run.steps.forEach((step, place) => {
       if (step[KIND] != INSTRUCTION || step[WARP] != warp) return;
       if (last != null && place - last > patience * 2) {
@@ -227,7 +237,8 @@ function phasesOf(run, slot) {
   const chosen = [...run.names].filter(([, one]) => one.index == slot || one.name == "q_full");
   const addresses = chosen.map(([address]) => address);
   const moments = [], words = [], states = [];
-  const state = new Map(chosen.map(([address, one]) => [address, {...one, phase: 0, pending: one.arrivals, bytes: 0, waiting: new Map()}]));
+  const state = new Map(chosen.map(([address, one]) => [address,
+    {...one, phase: 0, pending: one.arrivals, bytes: 0, waiting: new Map()}]));
   run.steps.forEach((step, place) => {
     if (step[KIND] < MBARRIER_BEGINS || step[KIND] > FAILS || !addresses.includes(step[MBARRIER])) return;
     const one = state.get(step[MBARRIER]), before = {...one};
@@ -235,7 +246,8 @@ function phasesOf(run, slot) {
     if (step[KIND] == FAILS) one.waiting.set(step[WARP], step[PHASE]);
     if (step[KIND] == PASSES) one.waiting.delete(step[WARP]);
     if (step[KIND] == PHASE_ENDS) Object.assign(one, {phase: step[PHASE] + 1, pending: step[PENDING], bytes: 0});
-    if (step[KIND] == MBARRIER_CHANGES || step[KIND] == MBARRIER_BEGINS) Object.assign(one, {pending: step[PENDING], bytes: step[BYTES]});
+    if (step[KIND] == MBARRIER_CHANGES || step[KIND] == MBARRIER_BEGINS) Object.assign(one,
+      {pending: step[PENDING], bytes: step[BYTES]});
     const now = [...state.values()].map(each => ({...each, waiting: new Map(each.waiting)}));
     if (again) {
       words.at(-1).warps.push(step[WARP]);
@@ -272,7 +284,8 @@ function ranges(numbers) {
 const parity = phase => (phase & 1);
 
 function sayPhase({step, before, warps}, one) {
-  const name = one.text, missing = `phase ${step[PHASE]} still waits for ${plural(step[PENDING], "arrival")} and ${plural(step[BYTES], "byte")}`;
+  const name = one.text,
+    missing = `phase ${step[PHASE]} still waits for ${plural(step[PENDING], "arrival")} and ${plural(step[BYTES], "byte")}`;
   const several = warps.length > 1;
   switch (step[KIND]) {
     case MBARRIER_BEGINS: return `Warp ${step[WARP]} initialises ${name} for ${plural(step[PENDING], "arrival")} a phase.`;
@@ -289,7 +302,8 @@ const PHASES = {
   choices: [{name: "slot", label: "Slot", values: ["0", "1", "2", "3"]},
     {name: "causal", label: "Mask", values: [["", "none"], ["causal", "causal"]]}],
   async load({slot, causal}, stage) {
-    const run = await record(stage, stage, ["--heads=1", causal ? "--seqlen=640" : "--seqlen=512", ...(causal ? ["--causal"] : [])]);
+    const run = await record(stage, stage, ["--heads=1", causal ? "--seqlen=640" : "--seqlen=512", ...(causal
+      ? ["--causal"] : [])]);
     const {moments, words, states} = phasesOf(run, Number(slot));
     const barriers = states[0];
     return {
@@ -301,7 +315,8 @@ const PHASES = {
           states.forEach((now, at) => {
             const {phase} = now[b], last = segments.at(-1);
             if (last?.phase == phase) last.to = at + 1;
-            else segments.push({phase, from: at, to: at + 1, kind: `parity${parity(phase)}`, text: `phase ${phase}, parity ${parity(phase)}`});
+            else segments.push({phase, from: at, to: at + 1, kind: `parity${parity(phase)}`,
+              text: `phase ${phase}, parity ${parity(phase)}`});
           });
           const most = Math.max(1, ...states.map(now => now[b].bytes));
           rows.push({label: one.text, segments});
@@ -309,11 +324,14 @@ const PHASES = {
           if (most > 1) rows.push({label: "  bytes", heights: states.map(now => now[b].bytes / most)});
           rows.push({label: "  waiting", heights: states.map(now => now[b].waiting.size / run.warps.length)});
         });
-        return timeline(width, moments.length, rows, `The phases of the mbarriers of slot ${slot}, what they wait for, and the warps that wait`, choose);
+        return timeline(width, moments.length,
+          rows, `The phases of the mbarriers of slot ${slot}, what they wait for, and the warps that wait`, choose);
       },
-      keys: [["parity0", "a phase of parity 0"], ["parity1", "a phase of parity 1"], ["area", "what is missing, and how many warps wait"]],
+      keys: [["parity0", "a phase of parity 0"], ["parity1", "a phase of parity 1"],
+        ["area", "what is missing, and how many warps wait"]],
       below: at => table(["mbarrier", "phase", "parity", "arrivals missing", "bytes missing", "warps that wait"],
-        states[at].map(one => [one.text, one.phase, parity(one.phase), `${one.pending} of ${one.arrivals}`, many(one.bytes),
+        states[at].map(one => [one.text, one.phase, parity(one.phase), `${one.pending} of ${one.arrivals}`,
+          many(one.bytes),
           one.waiting.size ? ranges(one.waiting.keys()) : "none"]), "The mbarriers of the slot now"),
       say: at => sayPhase(words[at], run.names.get(words[at].step[MBARRIER])),
       spot: at => words[at].step[KIND] == PHASE_ENDS ? null : run.spot(words[at].step),
@@ -326,7 +344,8 @@ const PHASES = {
 function ringOf(run, letter) {
   const slots = [...run.names].filter(([, one]) => one.name == `${letter}_full`).map(([address, {index}]) =>
     ({full: address, empty: run.mbarrier(`${letter}_empty`, index) ?? run.mbarrier("empty", index), index}));
-  const byFull = new Map(slots.map(slot => [slot.full, slot])), byEmpty = new Map(slots.map(slot => [slot.empty, slot]));
+  const byFull = new Map(slots.map(slot => [slot.full, slot])), byEmpty =
+    new Map(slots.map(slot => [slot.empty, slot]));
   const moments = [], words = [], states = [], copies = new Map();
   const now = slots.map(() => ({state: "empty", tile: null, users: new Set(), left: 0}));
   const groups = new Map();  // of consumer warps: what each does
@@ -337,7 +356,7 @@ function ringOf(run, letter) {
     states.push({slots: now.map(one => ({...one, users: new Set(one.users)})), producer: {...producer},
       groups: new Map([...groups].map(([group, one]) => [group, {...one}]))});
   };
-  const groupOf = warp => Math.floor(warp / 4);
+  const groupOf = warp => warp >> 2;
   run.steps.forEach((step, place) => {
     const slot = byFull.get(step[MBARRIER]) ?? byEmpty.get(step[MBARRIER]), one = slot && now[slot.index];
     const isFull = slot && step[MBARRIER] == slot.full;
@@ -407,20 +426,25 @@ const RING = {
     return {
       run, moments, told, start: Math.max(0, states.findIndex(state => state.producer.waits)),
       draw(width, choose) {
-        const rows = [{label: "producer", segments: runsOf(states, ({producer}) => ({kind: producer.waits ? "waits" : "copy", text: producer.text}))}];
+        const rows = [{label: "producer", segments: runsOf(states, ({producer}) => ({kind: producer.waits ? "waits"
+          : "copy", text: producer.text}))}];
         told.slots.forEach(({index}) => rows.push({label: `slot ${index}`, segments: runsOf(states, state => {
           const {state: kind, tile} = state.slots[index];
-          return kind == "empty" ? null : {kind: {filling: "copy", full: "full", used: "used"}[kind], text: `${ring.toUpperCase()}${tile}`};
+          return kind == "empty" ? null : {kind: {filling: "copy", full: "full", used: "used"}[kind],
+            text: `${ring.toUpperCase()}${tile}`};
         })}));
         for (const group of groups) rows.push({label: `consumer ${group}`, segments: runsOf(states, state => {
           const one = state.groups.get(group);
           return one && {kind: one.waits ? "waits" : "used", text: one.waits ? "waits" : `tile ${one.tile}`};
         })});
-        return timeline(width, moments.length, rows, `A ring of ${slots} slots: what is in each slot, and what producer and consumers do`, choose);
+        return timeline(width, moments.length,
+          rows, `A ring of ${slots} slots: what is in each slot, and what producer and consumers do`, choose);
       },
-      keys: [["copy", "a copy is in flight"], ["full", "full, not used yet"], ["used", "consumers use it"], ["waits", "waits"]],
+      keys: [["copy", "a copy is in flight"], ["full", "full, not used yet"], ["used", "consumers use it"],
+        ["waits", "waits"]],
       below: at => table(["slot", "tile", "state", "released by"], states[at].slots.map((one, index) =>
-        [index, one.state == "empty" ? "none" : one.tile, {filling: "being filled", full: "full", used: "in use", empty: "empty"}[one.state],
+        [index, one.state == "empty" ? "none" : one.tile, {filling: "being filled", full: "full", used: "in use",
+          empty: "empty"}[one.state],
           one.state == "empty" ? "–" : `${one.left} of ${run.names.get(told.slots[index].empty).arrivals}`]),
         `The ring now; the producer ${states[at].producer.text}`),
       say: at => words[at].text,
@@ -442,7 +466,8 @@ function turnsOf(run) {
       if (step[KIND] == BEGINS && /^wgmma/.test(run.opcode(step))) {
         const kind = /wgmma<KEYS>\(s,/.test(run.source(step)) ? "QK" : "PV";
         let last = segments[kind].at(-1);
-        if (!last || last.closed) segments[kind].push(last = {from: place, to: place, issued: place, left: 0, kind, text: `${kind} ${tiles[kind]++}`});
+        if (!last || last.closed) segments[kind].push(last = {from: place, to: place, issued: place, left: 0, kind,
+          text: `${kind} ${tiles[kind]++}`});
         last.left++;
         last.issued = last.to = place;
         operations.set(step[WHAT], last);
@@ -457,11 +482,13 @@ function turnsOf(run) {
           segments.turn.push({from: place, to: place, kind: "has-turn", text: "turn", open: true});
         }
         if (/ take_turn\(\) \{/.test(words) && /^bar/.test(run.opcode(step))) asked = true;
-        if (/ pass_turn\(\) \{/.test(words) && segments.turn.at(-1)?.open) Object.assign(segments.turn.at(-1), {to: place, open: false});
+        if (/ pass_turn\(\) \{/.test(words) && segments.turn.at(-1)?.open) Object.assign(segments.turn.at(-1),
+          {to: place, open: false});
         if (/^ex2/.test(run.opcode(step))) {
           const last = segments.softmax.at(-1), began = Math.max(-1, ...segments.QK.map(one => one.from));
           if (last && last.from > began) last.to = place;
-          else segments.softmax.push({from: place, to: place, kind: "softmax", text: `softmax ${segments.softmax.length}`});
+          else segments.softmax.push({from: place, to: place, kind: "softmax",
+            text: `softmax ${segments.softmax.length}`});
         }
       }
     });
@@ -474,22 +501,26 @@ function turnsOf(run) {
     if (!second) return;
     run.steps.slice(first.from, second.issued).forEach(step => {
       const group = Math.floor(step[WARP] / 4) - 1;
-      if (step[KIND] == BEGINS && group != consumer && step[WARP] % 4 == 0 && /^wgmma/.test(run.opcode(step))) between++;
+      if (step[KIND] == BEGINS && group != consumer && step[WARP] % 4 == 0
+        && /^wgmma/.test(run.opcode(step))) between++;
     });
   }));
   return {found, between};
 }
 
 const PING_PONG = {
-  choices: [{name: "kernel", label: "Kernel", values: [["", "as the lesson has it"], ["6", "mistake 6: no turns"], ["7", "mistake 7: half a turn"]]},
+  choices: [{name: "kernel", label: "Kernel", values: [["", "as the lesson has it"], ["6", "mistake 6: no turns"],
+    ["7", "mistake 7: half a turn"]]},
     {name: "wide", label: "Head dimension", values: [["128", "128, two consumers"], ["64", "64, three consumers"]]}],
   async load({kernel, wide}, stage) {
-    const run = await record(stage, kernel ? `${stage}-${kernel}` : stage, ["--heads=1", "--seqlen=512", `--head-dim=${wide}`]);
+    const run = await record(stage, kernel ? `${stage}-${kernel}` : stage,
+      ["--heads=1", "--seqlen=512", `--head-dim=${wide}`]);
     const {found, between: others} = turnsOf(run);
     const all = found.flatMap((segments, consumer) => Object.values(segments).flat().map(one => ({...one, consumer})));
     const events = all.flatMap(one => [[one.from, one, true], [one.to, one, false]]).sort((a, b) => a[0] - b[0]);
     const moments = [...new Set(events.map(([place]) => place))];
-    const words = moments.map(place => events.filter(([when]) => when == place).map(([, {consumer, kind, text}, begins]) => {
+    const words = moments.map(place => events.filter(([when]) => when == place)
+      .map(([, {consumer, kind, text}, begins]) => {
       const name = `Consumer ${consumer}`;
       if (kind == "has-turn") return `${name} ${begins ? "takes its turn" : "passes the turn on"}.`;
       if (kind == "softmax") return `${name} ${begins ? "begins" : "ends"} the exponentials of ${text}.`;
@@ -498,16 +529,19 @@ const PING_PONG = {
     return {
       run, moments, others, start: Math.floor(moments.length / 2),
       draw(width, choose) {
-        const rows = found.flatMap((segments, consumer) => [["turn", "turn"], ["QK", "QK"], ["PV", "PV"], ["softmax", "softmax"]].map(([kind, label], place) =>
-          ({label: place ? `   ${label}` : `consumer ${consumer}`, segments: between(moments, segments[kind].map(one => ({...one, kind: one.kind.toLowerCase()})))})));
+        const rows = found.flatMap((segments, consumer) => [["turn", "turn"], ["QK", "QK"], ["PV", "PV"],
+          ["softmax", "softmax"]].map(([kind, label], place) =>
+          ({label: place ? `   ${label}` : `consumer ${consumer}`,
+            segments: between(moments, segments[kind].map(one => ({...one, kind: one.kind.toLowerCase()})))})));
         return timeline(width, moments.length, rows, "Turns, products in flight and softmax of each consumer", choose);
       },
       keys: [["has-turn", "has the turn"], ["qk", "QK in flight"], ["pv", "PV in flight"], ["softmax", "exponentials"]],
       below: at => table(["consumer", "turn", "QK", "PV", "exponentials"], found.map((segments, consumer) => [consumer,
-        ...["turn", "QK", "PV", "softmax"].map(kind => segments[kind].find(one => one.from <= moments[at] && moments[at] < one.to)?.text ?? "–")]),
+        ...["turn", "QK", "PV", "softmax"].map(kind => segments[kind].find(one => one.from <= moments[at]
+          && moments[at] < one.to)?.text ?? "–")]),
         "What each consumer has now"),
       say: at => words[at],
-      summary: others ? `Between the first and the last wgmma of a consumer's two products, other consumers issued ${plural(others, "wgmma")}.` :
+      summary: others ? `Between the first and the last wgmma of a consumer's two products, other consumers issued ${many(others)} wgmma.` :
         "Between the first and the last wgmma of a consumer's two products, no other consumer issued any.",
       spot: at => run.spot(run.steps[moments[at]]),
     };
@@ -522,20 +556,23 @@ function float(bits) {
   return floats.getFloat32(0);
 }
 const rounded = value => !Number.isFinite(value) ? String(value).replace("-Infinity", "−∞").replace("Infinity", "∞") :
-  value != 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3) ? value.toExponential(2).replace("e+", "e") : String(+value.toPrecision(4));
+  value != 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-3) ? value.toExponential(2).replace("e+", "e")
+    : String(+value.toPrecision(4));
 
 // The values at the lines with these words: [{place, value, opcode}], in order.
 function valuesAt(run, words) {
   const found = [];
   run.steps.forEach((step, place) => {
-    if (step[KIND] == VALUE && run.source(step).includes(words)) found.push({place, value: float(step[WHAT]), opcode: run.opcode(step)});
+    if (step[KIND] == VALUE && run.source(step).includes(words)) found.push({place, value: float(step[WHAT]),
+      opcode: run.opcode(step)});
   });
   return found;
 }
 
 // Round numbers between two others.
 function ticksOf(low, high) {
-  const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough)), step = power * [1, 2, 5, 10].find(times => times * power >= rough);
+  const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough)), step =
+    power * [1, 2, 5, 10].find(times => times * power >= rough);
   const ticks = [];
   for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(+tick.toPrecision(6));
   return ticks;
@@ -543,36 +580,44 @@ function ticksOf(low, high) {
 
 // A chart of scores: dots, the level before (dashed) and after.
 function chart(width, {dots, before, after, low, high, unit}) {
-  const height = 150, left = 44, y = value => 8 + (height - 24) * (1 - (Math.min(high, Math.max(low, value)) - low) / (high - low));
-  const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${dots.length} numbers: ${unit}`});
+  const height = 150, left = 44, y = value => 8 + (height - 24) * (1 - (Math.min(high, Math.max(low,
+    value)) - low) / (high - low));
+  const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`,
+    role: "img", "aria-label": `${dots.length} numbers: ${unit}`});
   for (const tick of ticksOf(low, high)) {
     picture.append(drawn("line", {x1: left, x2: width, y1: y(tick), y2: y(tick), class: "grid"}));
     picture.append(drawn("text", {x: left - 5, y: y(tick) + 4, class: "tick"}, rounded(tick)));
   }
-  dots.forEach((value, i) => picture.append(drawn("circle", {cx: left + (width - left) * (i + .5) / dots.length, cy: y(value), r: 3.2,
+  dots.forEach((value, i) => picture.append(drawn("circle", {cx: left + (width - left) * (i + .5) / dots.length,
+    cy: y(value), r: 3.2,
     class: value > high || value == after ? "dot top" : "dot"})));
   for (const [value, kind] of [[before, "level before"], [after, "level after"]]) {
-    if (value != null && value >= low) picture.append(drawn("line", {x1: left, x2: width, y1: y(value), y2: y(value), class: kind}));
+    if (value != null && value >= low) picture.append(drawn("line",
+      {x1: left, x2: width, y1: y(value), y2: y(value), class: kind}));
   }
   return {picture, move() {}};
 }
 
 // The sum after each tile: what is left of the older one, and the new weights. Before the factor is known, the old sum.
 function sumBars(width, tiles, at) {
-  const height = 96, left = 44, most = Math.max(...tiles.map(tile => Math.max(tile.old, tile.sum))), wide = (width - left) / tiles.length;
+  const height = 96, left = 44, most = Math.max(...tiles.map(tile => Math.max(tile.old, tile.sum))), wide =
+    (width - left) / tiles.length;
   const y = value => 6 + (height - 24) * (1 - value / most);
-  const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "The running sum, tile by tile"});
+  const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`,
+    role: "img", "aria-label": "The running sum, tile by tile"});
   for (const tick of ticksOf(0, most)) {
     picture.append(drawn("line", {x1: left, x2: width, y1: y(tick), y2: y(tick), class: "grid"}));
     if (y(tick) > 8) picture.append(drawn("text", {x: left - 5, y: y(tick) + 4, class: "tick"}, rounded(tick)));
   }
   tiles.forEach((tile, t) => {
     const part = t < at >> 2 ? 3 : t > at >> 2 ? -1 : at & 3, x = left + t * wide + wide * .2;
-    picture.append(drawn("text", {x: left + (t + .5) * wide, y: height - 5, class: "tick middle"}, width > 420 ? `tile ${t}` : t));
+    picture.append(drawn("text", {x: left + (t + .5) * wide, y: height - 5, class: "tick middle"}, width > 420
+      ? `tile ${t}` : t));
     if (part < 0) return;
     const older = part < 2 ? tile.old : tile.old * tile.factor;
     picture.append(drawn("rect", {x, y: y(older), width: wide * .6, height: y(0) - y(older), class: "used"}));
-    if (part == 3) picture.append(drawn("rect", {x, y: y(tile.sum), width: wide * .6, height: Math.max(0, y(older) - y(tile.sum)), class: "copy"}));
+    if (part == 3) picture.append(drawn("rect", {x, y: y(tile.sum), width: wide * .6, height: Math.max(0,
+      y(older) - y(tile.sum)), class: "copy"}));
   });
   return picture;
 }
@@ -582,14 +627,18 @@ const SOFTMAX = {
     {name: "row", label: "Query", values: ["0", "1", "5", "15"]}],
   async load({input, row}, stage) {
     const run = await record(stage, stage, ["--heads=1", "--seqlen=512", `--input=${input}`, `--values=${2 * row}`]);
-    const scores = valuesAt(run, "score[e] = s[column(e)]"), largest = valuesAt(run, "row->max = fmaxf(row->max, __shfl_xor_sync").filter(one => /^max/.test(one.opcode));
+    const scores = valuesAt(run, "score[e] = s[column(e)]"), largest =
+      valuesAt(run, "row->max = fmaxf(row->max, __shfl_xor_sync").filter(one => /^max/.test(one.opcode));
     const factors = valuesAt(run, "float factor = exp2f").filter(one => /^ex2/.test(one.opcode));
     const scale = valuesAt(run, "scale *= 1.44269504f").find(one => /^mul/.test(one.opcode)).value;
     const sums = valuesAt(run, "row->sum += score[e]").filter(one => !/^mov/.test(one.opcode));
     const each = scores.length / largest.length, tiles = largest.map((one, t) => ({
-      scores: scores.slice(t * each, (t + 1) * each).map(score => score.value), max: one.value, factor: factors[t].value,
-      before: t ? largest[t - 1].value : null, sum: sums.filter(sum => sum.place < (largest[t + 1]?.place ?? Infinity)).at(-1).value,
-      places: [scores[t * each].place, one.place, factors[t].place, sums.filter(sum => sum.place < (largest[t + 1]?.place ?? Infinity)).at(-1).place],
+      scores: scores.slice(t * each, (t + 1) * each).map(score => score.value), max: one.value,
+        factor: factors[t].value,
+      before: t ? largest[t - 1].value : null, sum: sums.filter(sum =>
+        sum.place < (largest[t + 1]?.place ?? Infinity)).at(-1).value,
+      places: [scores[t * each].place, one.place, factors[t].place,
+        sums.filter(sum => sum.place < (largest[t + 1]?.place ?? Infinity)).at(-1).place],
     }));
     tiles.forEach((tile, t) => { tile.old = t ? tiles[t - 1].sum : 0; });
     const moments = tiles.flatMap(tile => tile.places);
@@ -601,15 +650,19 @@ const SOFTMAX = {
         const box = element("div", {className: "charts"});
         return {picture: box, move(at) {
           const tile = tiles[at >> 2], part = at & 3;
-          box.replaceChildren(chart(width, {dots: tile.scores, before: tile.before, after: part ? tile.max : null, low: low - margin, high: high + margin,
+          box.replaceChildren(chart(width, {dots: tile.scores, before: tile.before, after: part ? tile.max : null,
+            low: low - margin, high: high + margin,
             unit: "the scores of one tile that this thread has"}).picture, sumBars(width, tiles, at));
         }};
       },
-      keys: [["dot", "a score"], ["level before", "maximum before"], ["level after", "maximum now"], ["used", "the sum's older part, times the factor"], ["copy", "weights of this tile"]],
+      keys: [["dot", "a score"], ["level before", "maximum before"], ["level after", "maximum now"],
+        ["used", "the sum's older part, times the factor"], ["copy", "weights of this tile"]],
       below(at) {
-        return table(["tile", "maximum", "factor", "sum before", "sum after"], tiles.slice(0, (at >> 2) + 1).map((tile, t) => {
+        return table(["tile", "maximum", "factor", "sum before", "sum after"], tiles.slice(0, (at >> 2) + 1)
+          .map((tile, t) => {
           const part = t < at >> 2 ? 3 : at & 3;
-          return [t, part > 0 ? rounded(tile.max) : "", part > 1 ? rounded(tile.factor) : "", part > 1 ? rounded(tile.old) : "", part > 2 ? rounded(tile.sum) : ""];
+          return [t, part > 0 ? rounded(tile.max) : "", part > 1 ? rounded(tile.factor) : "", part > 1
+            ? rounded(tile.old) : "", part > 2 ? rounded(tile.sum) : ""];
         }), `Query ${row}: the numbers of thread ${2 * row}, which has half of the row's scores`);
       },
       say(at) {
@@ -648,14 +701,18 @@ const STALE = {
     run.steps.forEach((step, place) => {
       if (step[WARP] != thread >> 5) return;
       if (step[KIND] == INSTRUCTION && /scores_again</.test(run.source(step))) again.push(place);
-      if (step[KIND] == VALUE && /factor\[h\] = __int_as_float/.test(run.source(step)) && /^sub/.test(run.opcode(step))) shrunk.push({place, factor: float(step[WHAT])});
+      if (step[KIND] == VALUE && /factor\[h\] = __int_as_float/.test(run.source(step))
+        && /^sub/.test(run.opcode(step))) shrunk.push({place, factor: float(step[WHAT])});
     });
     for (let w = 0; w < weights.length; w += each) {
-      const some = weights.slice(w, w + each), values = some.map(one => one.value), first = some[0].place, end = weights[w + each]?.place ?? run.steps.length;
+      const some = weights.slice(w, w + each), values = some.map(one => one.value), first = some[0].place, end =
+        weights[w + each]?.place ?? run.steps.length;
       const act = shrunk.find(one => one.place > some.at(-1).place && one.place < end);  // of its two rows the first
       const isAgain = w > 0 && again.some(place => place > weights[w - 1].place && place < first);
-      tiles.push({weights: values, largest: Math.max(...values), sum: values.reduce((sum, value) => sum + value, 0), isAgain,
-        number: w ? tiles.at(-1).number + !isAgain : 0, factor: act?.factor ?? null, places: [first, act?.place ?? some.at(-1).place]});
+      tiles.push({weights: values, largest: Math.max(...values), sum: values.reduce((sum, value) => sum + value, 0),
+        isAgain,
+        number: w ? tiles.at(-1).number + !isAgain : 0, factor: act?.factor ?? null,
+          places: [first, act?.place ?? some.at(-1).place]});
     }
     let risen = 0;
     for (const tile of tiles) {
@@ -663,32 +720,41 @@ const STALE = {
       if (tile.factor) risen -= Math.round(Math.log2(tile.factor));
     }
     const moments = tiles.flatMap(tile => tile.places);
-    const power = value => value == 0 ? "0" : value == Infinity ? "∞" : `2^${Math.log2(value).toFixed(1).replace("-", "−")}`;
+    const finite = tiles.flatMap(tile => tile.weights).filter(value => value > 0 && value < Infinity);
+    const top = tiles.some(tile => tile.largest == Infinity) ? 132 : Math.max(20, 4 + Math.log2(Math.max(...finite)));
+    const power = value => value == 0 ? "0" : value == Infinity ? "∞"
+      : `2^${Math.log2(value).toFixed(1).replace(".0", "").replace("-", "−")}`;
     return {
       run, moments, tiles, start: 2 * Math.max(0, tiles.findIndex(tile => tile.factor != null)) + 1,
       draw(width) {
         const box = element("div", {className: "charts"});
         return {picture: box, move(at) {
           const tile = tiles[at >> 1];
-          box.replaceChildren(chart(width, {dots: tile.weights.map(value => Math.log2(value)), before: 0, after: 15, low: -20, high: 24,
+          box.replaceChildren(chart(width, {dots: tile.weights.map(value => Math.log2(value)), before: 0, after: 15,
+            low: -40, high: top,
             unit: "the powers of two of this tile's weights"}).picture);
         }};
       },
-      keys: [["dot", "a weight's power of two"], ["level before", "2^0: the stale maximum"], ["level after", "2^15 = 32768: the limit of the check"]],
-      below: at => table(["tile", "largest weight", "sum of weights", "fits", "factor", "reference has risen by"], tiles.slice(0, (at >> 1) + 1).map((tile, t) => {
+      keys: [["dot", "a weight's power of two"], ["level before", "2^0: the stale maximum"],
+        ["level after", "2^15 = 32768: the limit of the check"]],
+      below: at => table(["tile", "largest weight", "sum of weights", "fits", "factor", "reference has risen by"],
+        tiles.slice(0, (at >> 1) + 1).map((tile, t) => {
         const done = t < at >> 1 || at & 1;
-        return [tile.isAgain ? `${tile.number}, again` : tile.number, power(tile.largest), rounded(tile.sum), done ? tile.factor == null ? "yes" : "no" : "", done && tile.factor != null ? power(tile.factor) : done ? "–" : "",
+        return [tile.isAgain ? `${tile.number}, again` : tile.number, power(tile.largest), rounded(tile.sum), done
+          ? tile.factor == null ? "yes" : "no" : "", done && tile.factor != null ? power(tile.factor) : done ? "–" : "",
           `${tile.reference + (done && tile.factor ? -Math.round(Math.log2(tile.factor)) : 0)} powers of two`];
       }), `Query ${row}: the numbers of thread ${thread}`),
       say(at) {
         const t = at >> 1, tile = tiles[t];
         if (!(at & 1) && tile.isAgain) return `Tile ${tile.number} again: some weights were infinite, so the warp has computed its scores anew, and takes their exact maximum. The largest weight is ${power(tile.largest)}.`;
-        if (!(at & 1)) return t ? `Tile ${tile.number}: its weights are computed with the stale maximum. The largest is ${power(tile.largest)}.` :
-          `Tile 0: its exact maximum is searched for, so its largest weight is ${power(tile.largest)}.`;
+        if (!(at & 1)) return t
+          ? `Tile ${tile.number}: its weights are computed with the stale maximum. The largest that this thread has is ${power(tile.largest)}.` :
+          `Tile 0: its exact maximum is searched for, so no weight is larger than 1. The largest that this thread has is ${power(tile.largest)}.`;
         if (tile.factor == 1) return "Some sum of the warp is larger than 32768, but this row fits: it stays as it is.";
         if (tile.factor != null) return `Some sum of the warp is larger than 32768, so its weights do not fit into fp16: this row is multiplied by ${power(tile.factor)}.`;
         if (tile.largest == Infinity) return "Some weights are infinite: the scores are lost, and the warp computes them once more.";
-        return t ? "The check passes: all weights fit, and the maximum stays stale." : "Every later tile takes this maximum as it is.";
+        return t ? "The check passes: all weights fit, and the maximum stays stale."
+          : "Every later tile takes this maximum as it is.";
       },
       spot: at => run.spot(run.steps[moments[at]]),
       summary: `${tiles.at(-1).number + 1} tiles: ${tiles.filter(tile => tile.factor != null || tile.largest == Infinity).length || "none"} did not fit.`,
@@ -705,9 +771,11 @@ const DESCRIPTOR = 0x4000004000000000n | 1n << 16n;  // start 0, stride 1024, sw
 function memoryMap(width, chunks, marked, name, base = 0) {
   const last = Math.max(...chunks.keys()), lines = Math.floor(last / LINE_BYTES) + 1;
   const left = 42, cell = (width - left) / (LINE_BYTES / CHUNK), high = 20, top = 16;
-  const picture = drawn("svg", {width, height: top + lines * high + 2, viewBox: `0 0 ${width} ${top + lines * high + 2}`, role: "img", "aria-label": name});
+  const picture = drawn("svg", {width, height: top + lines * high + 2,
+    viewBox: `0 0 ${width} ${top + lines * high + 2}`, role: "img", "aria-label": name});
   for (let c = 0; c < LINE_BYTES / CHUNK; c++) {
-    picture.append(drawn("text", {x: left + (c + .5) * cell, y: 11, class: "tick middle"}, cell > 66 ? `banks ${4 * c}–${4 * c + 3}` : `${4 * c}–${4 * c + 3}`));
+    picture.append(drawn("text", {x: left + (c + .5) * cell, y: 11, class: "tick middle"}, cell > 66
+      ? `banks ${4 * c}–${4 * c + 3}` : `${4 * c}–${4 * c + 3}`));
   }
   for (let l = 0; l < lines; l++) {
     picture.append(drawn("text", {x: 0, y: top + l * high + 14, class: "label"}, `${base + l * LINE_BYTES}`));
@@ -715,19 +783,23 @@ function memoryMap(width, chunks, marked, name, base = 0) {
       const address = l * LINE_BYTES + c * CHUNK, text = chunks.get(address), isMarked = marked.has(address);
       picture.append(drawn("rect", {x: left + c * cell + .5, y: top + l * high + .5, width: cell - 1, height: high - 1,
         class: isMarked ? "cell marked" : text ? "cell" : "cell unused"}));
-      if (text) picture.append(drawn("text", {x: left + (c + .5) * cell, y: top + l * high + 14, class: isMarked ? "tick middle marked" : "tick middle"}, text));
+      if (text) picture.append(drawn("text", {x: left + (c + .5) * cell, y: top + l * high + 14, class: isMarked
+        ? "tick middle marked" : "tick middle"}, text));
     }
   }
   return picture;
 }
 
 const SWIZZLE = {
-  choices: [{name: "pitch", label: "Bytes from row to row", values: ["128", "144", "160", "176", "192", "208", "224", "240", "256"]}],
+  choices: [{name: "pitch", label: "Bytes from row to row",
+    values: ["128", "144", "160", "176", "192", "208", "224", "240", "256"]}],
   async load({pitch}) {
     const distance = Number(pitch), columns = LINE_BYTES / CHUNK;
     const {chunks} = await layout("descriptor", `0x${DESCRIPTOR.toString(16)}`, "k", ROWS, LINE_BYTES / 2);
     const layouts = [
-      {name: distance == LINE_BYTES ? "Rows as they are" : `Rows of 128 bytes and ${distance - LINE_BYTES} of padding`, place: (row, chunk) => row * distance + chunk * CHUNK},
+      {name: distance == LINE_BYTES ? "Rows as they are"
+        : `Rows of 128 bytes and ${distance - LINE_BYTES} of padding`, place: (row, chunk) =>
+          row * distance + chunk * CHUNK},
       {name: "Swizzled", place: (row, chunk) => chunks[row * columns + chunk]},
     ];
     const loads = [];
@@ -744,15 +816,18 @@ const SWIZZLE = {
         return {picture: box, move(at) {
           box.replaceChildren(...layouts.map(({name, place}, i) => {
             const all = new Map();
-            for (let row = 0; row < ROWS; row++) for (let c = 0; c < columns; c++) all.set(place(row, c), `r${row} c${c}`);
+            for (let row = 0; row < ROWS; row++) for (let c = 0; c < columns;
+              c++) all.set(place(row, c), `r${row} c${c}`);
             const {addresses, wavefronts} = loads[at][i];
             const words = `${name}: ${plural(wavefronts, "wavefront")}`;
             return element("figure", {}, element("figcaption", {textContent: words}),
-              memoryMap(beside ? (width - 24) / 2 : width, all, new Set(addresses), `${words}. Shared memory, 128 bytes a line, with the chunks of the load marked.`));
+              memoryMap(beside ? (width - 24) / 2 : width, all,
+                new Set(addresses), `${words}. Shared memory, 128 bytes a line, with the chunks of the load marked.`));
           }));
         }};
       },
-      below: at => table(["row", ...layouts.map(one => `${one.name}: byte`), ...layouts.map((one, i) => i ? "banks" : "banks")],
+      below: at => table(["row", ...layouts.map(one => `${one.name}: byte`),
+        ...layouts.map((one, i) => i ? "banks" : "banks")],
         [...Array(ROWS).keys()].map(row => [row, ...loads[at].map(one => one.addresses[row]),
           ...loads[at].map(one => `${one.addresses[row] / 4 % 32}–${one.addresses[row] / 4 % 32 + 3}`)]), `Where chunk ${at} of each row lies`),
       say: at => `Eight lanes load chunk ${at} of rows 0 to 7. ${layouts[0].name}: ${plural(loads[at][0].wavefronts, "wavefront")}, ${plural(loads[at][0].wavefronts - 1, "bank conflict")}. ` +
@@ -764,39 +839,51 @@ const SWIZZLE = {
 
 // ---- descriptor, core matrices and accumulator: (lesson 04) ----
 
-const TILE = 64, SLICE = 16, START = {a: 0x400, b: 0x2400};  // as in stage 04
-const CODES = {0: 0n, 128: 1n, 64: 2n, 32: 3n};
+const TILE = 64, SLICE = 16;
 
-// The descriptor of slice `number` of a tile of 64 lines of 64 numbers: as tile and slice_... in stage 04's kernel.cu, and
-// as make explain has it.
-function describe(start, swizzle, mnMajor, number) {
-  const width = swizzle || CHUNK, panel = TILE * width, eight = 8 * width;
-  let begin = start + (mnMajor ? number * SLICE * width : Math.floor(number * 32 / width) * panel + number * 32 % width);
-  const leading = mnMajor ? swizzle ? panel : eight : swizzle ? CHUNK : panel, stride = mnMajor && !swizzle ? panel : eight;
-  return BigInt(begin >> 4) | BigInt(leading >> 4) << 16n | BigInt(stride >> 4) << 32n | CODES[swizzle] << 62n;
+// The descriptors of an operand's slices, as stage 04's own program explains them: what its kernel computes.
+async function descriptorsOf(stage, heading, swizzle) {
+  const ptx = await ptxOf(stage);
+  answers.explain ??= ask({stage, ptx, options: ["--explain"]});
+  const lines = (await answers.explain).report.split("\n"), at =
+    lines.findIndex(line => line.startsWith(`  ${heading} `));
+  const column = lines[at]?.trim().split(/ {2,}/).indexOf(swizzle == "0" ? "none" : `${swizzle}B`);
+  if (!(column > 0)) throw new Error(`the program explains no ${heading} with this swizzle`);
+  const numbers = row => row.match(/0x[0-9a-f]+/g).map(BigInt)[column - 1], found = [numbers(lines[at + 1])];
+  for (const row of lines.slice(at + 1)) {
+    if (!row.trim()) return found;
+    if (/^ +slice \d/.test(row)) found.push(found[0] & ~0x3fffn | numbers(row) >> 4n);
+  }
+  return found;
 }
 
-const FIELDS_OF = [["swizzle", 62, 2], ["base offset", 49, 3], ["stride", 32, 14], ["leading", 16, 14], ["start", 0, 14]];
+const FIELDS_OF = [["swizzle", 62, 2], ["base offset", 49, 3], ["stride", 32, 14], ["leading", 16, 14],
+  ["start", 0, 14]];
 
 const DESCRIBE = {
-  choices: [{name: "operand", label: "Operand", values: [["a", "A, K-major"], ["b", "B, K-major"], ["t", "B, N-major"]]},
-    {name: "swizzle", label: "Swizzle", values: [["128", "128 bytes"], ["64", "64 bytes"], ["32", "32 bytes"], ["0", "none"]]},
+  choices: [{name: "operand", label: "Operand", values: [["a", "A, K-major"], ["b", "B, K-major"],
+    ["t", "B, N-major"]]},
+    {name: "swizzle", label: "Swizzle", values: [["128", "128 bytes"], ["64", "64 bytes"], ["32", "32 bytes"],
+      ["0", "none"]]},
     {name: "m", label: "Row m, or column n of B", type: "number", value: 3, most: TILE - 1},
     {name: "k", label: "k in the slice", type: "number", value: 9, most: SLICE - 1},
     {name: "n", label: "Column n of D", type: "number", value: 10, most: TILE - 1}],
   async load({operand, swizzle, m, k, n}, stage, watch) {
-    const mnMajor = operand == "t", letter = operand == "a" ? "m" : "n", line = Number(m), depth = Number(k), column = Number(n);
+    const mnMajor = operand == "t", letter = operand == "a" ? "m" : "n", line = Number(m), depth = Number(k),
+      column = Number(n);
     const slices = [];
-    for (let number = 0; number < TILE / SLICE; number++) {
-      const bits = describe(START[operand == "a" ? "a" : "b"], Number(swizzle), mnMajor, number);
+    const heading = {a: "A, K-major", b: "B, K-major", t: "B, N-major"}[operand];
+    for (const bits of await descriptorsOf(stage, heading, swizzle)) {
       slices.push({bits, ...await layout("descriptor", `0x${bits.toString(16)}`, mnMajor ? "mn" : "k", TILE, SLICE)});
     }
     const {places} = await layout("accumulator", TILE);
     const chunkOf = (slice, mn, kk) => slice.chunks[mnMajor ? kk * TILE / 8 + (mn >> 3) : mn * SLICE / 8 + (kk >> 3)];
     const addressOf = (slice, mn, kk) => chunkOf(slice, mn, kk) + 2 * (mnMajor ? mn % 8 : kk % 8);
     // Of D: warp, lane and register of row `line` (of A) and column n.
-    const inWarp = line % 16, held = Array.from({length: places.length / 2}, (_, i) => i).find(i => places[2 * i] == inWarp && places[2 * i + 1] == column);
-    const registers = TILE / 2, holder = {warp: line >> 4, lane: Math.floor(held / registers), register: held % registers};
+    const inWarp = line % 16, held = Array.from({length: places.length / 2}, (_, i) => i)
+      .find(i => places[2 * i] == inWarp && places[2 * i + 1] == column);
+    const registers = TILE / 2, holder = {warp: line >> 4, lane: Math.floor(held / registers),
+      register: held % registers};
     const choose = (row, kk) => watch.set({m: String(row), k: String(kk)}, watch.at);
     return {
       moments: slices.map((_, i) => i), slices, holder, addressOf: at => addressOf(slices[at], line, depth),
@@ -809,20 +896,26 @@ const DESCRIBE = {
           }
           // Around the element: eight lines of memory.
           const mine = chunkOf(slice, line, depth) - base, from = mine - mine % 1024, near = new Map();
-          for (const [address, text] of all) if (address >= from && address < from + 1024) near.set(address - from, text);
+          for (const [address, text] of all) if (address >= from && address < from + 1024) near.set(address - from,
+            text);
           near.set(1023 - 15, near.get(1008) ?? "");
-          const mapped = memoryMap(Math.min(width, 640), near, new Set([mine - from]), `Eight lines of shared memory from byte ${base + from} on: ${near.get(mine - from)} is marked`, base + from);
+          const mapped = memoryMap(Math.min(width, 640), near,
+            new Set([mine - from]), `Eight lines of shared memory from byte ${base + from} on: ${near.get(mine - from)} is marked`, base + from);
           box.replaceChildren(
-            element("figure", {}, element("figcaption", {textContent: `Slice ${at} of ${operand == "a" ? "A" : "B"}`}), sliceMap(190, line, depth, choose, letter)),
+            element("figure", {}, element("figcaption",
+              {textContent: `Slice ${at} of ${operand == "a" ? "A" : "B"}`}),
+                sliceMap(190, line, depth, choose, letter)),
             element("figure", {}, element("figcaption", {textContent: "D, and all that its lane holds"}),
-              accumulatorMap(Math.min(width - 10, 270), line, column, places, holder, (row, col) => watch.set({m: String(row), n: String(col)}, watch.at))),
+              accumulatorMap(Math.min(width - 10, 300), line, column, places, holder, (row, col) =>
+                watch.set({m: String(row), n: String(col)}, watch.at))),
             element("figure", {}, element("figcaption", {textContent: `Its chunk in shared memory`}), mapped));
         }};
       },
       below: at => element("div", {className: "pair"},
         table(["field", "bits", "value", "bytes"], FIELDS_OF.map(([name, shift, size]) => {
           const value = Number(slices[at].bits >> BigInt(shift) & (1n << BigInt(size)) - 1n);
-          return [name, `${shift}–${shift + size - 1}`, value, {"swizzle": slices[at].swizzle || "none", "base offset": "–"}[name] ?? 16 * value];
+          return [name, `${shift}–${shift + size - 1}`, value,
+            {"swizzle": slices[at].swizzle || "none", "base offset": "–"}[name] ?? 16 * value];
         }), `The descriptor of slice ${at}: 0x${slices[at].bits.toString(16).padStart(16, "0")}`),
         table(["question", "answer"], [
           [`${letter}${line}, k${SLICE * at + depth}: address`, `0x${addressOf(slices[at], line, depth).toString(16).padStart(4, "0")}`],
@@ -845,14 +938,18 @@ function sliceMap(width, line, depth, choose, letter) {
     picture.append(drawn("text", {x: 0, y: top + r * high + 11, class: "label"}, `${letter}${r}`));
     for (let c = 0; c < SLICE; c += 8) {
       const isCore = r == (line & ~7) && c == (depth & ~7);
-      picture.append(drawn("rect", {x: left + c * cell, y: top + r * high, width: 8 * cell - 1, height: 8 * high - 1, class: isCore ? "core chosen" : "core"}));
+      picture.append(drawn("rect", {x: left + c * cell, y: top + r * high, width: 8 * cell - 1, height: 8 * high - 1,
+        class: isCore ? "core chosen" : "core"}));
     }
   }
   for (const c of [0, 8]) picture.append(drawn("text", {x: left + c * cell, y: 10, class: "label"}, `k${c}`));
-  picture.append(drawn("rect", {x: left + (depth & ~7) * cell, y: top + line * high, width: 8 * cell - 1, height: high, class: "chunk"}));
-  picture.append(drawn("rect", {x: left + depth * cell, y: top + line * high, width: cell, height: high, class: "element"}));
+  picture.append(drawn("rect", {x: left + (depth & ~7) * cell, y: top + line * high, width: 8 * cell - 1,
+    height: high, class: "chunk"}));
+  picture.append(drawn("rect", {x: left + depth * cell, y: top + line * high, width: cell, height: high,
+    class: "element"}));
   picture.addEventListener("click", event => {
-    const box = picture.getBoundingClientRect(), c = Math.floor((event.clientX - box.left - left) / cell), r = Math.floor((event.clientY - box.top - top) / high);
+    const box = picture.getBoundingClientRect(), c = Math.floor((event.clientX - box.left - left) / cell), r =
+      Math.floor((event.clientY - box.top - top) / high);
     if (c >= 0 && c < SLICE && r >= 0 && r < TILE) choose(r, c);
   });
   return picture;
@@ -864,16 +961,19 @@ function accumulatorMap(width, row, column, places, holder, choose) {
   const picture = drawn("svg", {width, height, viewBox: `0 0 ${width} ${height}`, role: "img", class: "choose",
     "aria-label": `D: row ${row}, column ${column} is register d${holder.register} of lane ${holder.lane}, warp ${holder.warp}; all elements of that lane are marked`});
   for (let w = 0; w < 4; w++) {
-    picture.append(drawn("rect", {x: left, y: w * 16 * cell, width: TILE * cell, height: 16 * cell - 1, class: "core"}));
+    picture.append(drawn("rect", {x: left, y: w * 16 * cell, width: TILE * cell, height: 16 * cell - 1,
+      class: "core"}));
     picture.append(drawn("text", {x: 0, y: (w * 16 + 9) * cell, class: "label"}, `warp ${w}`));
   }
   const registers = TILE / 2;
   for (let r = 0; r < registers; r++) {
-    const place = 2 * (holder.lane * registers + r), y = (holder.warp * 16 + places[place]) * cell, x = left + places[place + 1] * cell;
+    const place = 2 * (holder.lane * registers + r), y = (holder.warp * 16 + places[place]) * cell, x =
+      left + places[place + 1] * cell;
     picture.append(drawn("rect", {x, y, width: cell, height: cell, class: r == holder.register ? "element" : "chunk"}));
   }
   picture.addEventListener("click", event => {
-    const box = picture.getBoundingClientRect(), c = Math.floor((event.clientX - box.left - left) / cell), r = Math.floor((event.clientY - box.top) / cell);
+    const box = picture.getBoundingClientRect(), c = Math.floor((event.clientX - box.left - left) / cell), r =
+      Math.floor((event.clientY - box.top) / cell);
     if (c >= 0 && c < TILE && r >= 0 && r < TILE) choose(r, c);
   });
   return picture;
@@ -899,7 +999,8 @@ class Watch {
     this.choices = element("form", {className: "choices"});
     for (const {name, label, values, type, value, most} of this.kind.choices) {
       const field = type == "number" ? element("input", {name, type, min: 0, max: most, value}) :
-        element("select", {name}, ...values.map(one => Array.isArray(one) ? element("option", {value: one[0], textContent: one[1]}) : element("option", {textContent: one})));
+        element("select", {name}, ...values.map(one => Array.isArray(one) ? element("option", {value: one[0],
+          textContent: one[1]}) : element("option", {textContent: one})));
       this.choices.append(element("label", {}, `${label} `, field));
     }
     const button = (name, words, act) => {
@@ -912,7 +1013,8 @@ class Watch {
     this.slider.setAttribute("aria-label", `${this.section.querySelector(".title").textContent}: step`);
     this.playing = button("Play", "▶", () => this.timer ? this.stop() : this.play());
     this.count = element("output", {className: "count"});
-    const player = element("div", {className: "player"}, button("First step", "|◀", () => this.go(0)), button("Step back", "◀", () => this.go(this.at - 1)),
+    const player = element("div", {className: "player"}, button("First step", "|◀", () => this.go(0)),
+      button("Step back", "◀", () => this.go(this.at - 1)),
       this.playing, button("Step forward", "▶|", () => this.go(this.at + 1)), this.slider, this.count);
     player.setAttribute("role", "group");
     player.setAttribute("aria-label", "Player");
@@ -922,8 +1024,10 @@ class Watch {
     this.source = element("pre", {className: "lines", hidden: true}, element("code"));
     this.below = element("div", {className: "below"});
     this.summary = element("p", {className: "summary"});
-    this.lanes = element("details", {className: "lanes", hidden: true}, element("summary", {textContent: "All warps, each in a lane"}), element("div"));
-    box.replaceChildren(this.choices, this.scene, this.keys, player, this.now, this.source, this.below, this.summary, this.lanes);
+    this.lanes = element("details", {className: "lanes", hidden: true},
+      element("summary", {textContent: "All warps, each in a lane"}), element("div"));
+    box.replaceChildren(this.choices, this.scene, this.keys, player, this.now, this.source, this.below, this.summary,
+      this.lanes);
     this.choices.addEventListener("change", () => this.load(this.kind == DESCRIBE ? this.at : undefined));
     this.choices.addEventListener("submit", event => event.preventDefault());
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
@@ -949,7 +1053,8 @@ class Watch {
   set(values, at) {
     for (const [name, value] of Object.entries(values)) {
       const field = this.choices.elements[name];
-      if (field && (field.type == "number" ? Number(value) >= 0 && Number(value) <= Number(field.max) : [...field.options].some(option => option.value == value))) field.value = value;
+      if (field && (field.type == "number" ? Number(value) >= 0 && Number(value) <= Number(field.max)
+        : [...field.options].some(option => option.value == value))) field.value = value;
     }
     return this.load(at);
   }
@@ -989,15 +1094,19 @@ class Watch {
   showLanes() {
     if (!this.lanes.open || !this.model?.run) return;
     const {run, moments} = this.model, width = Math.max(240, Math.floor(this.scene.clientWidth) - 30);
-    this.lanePicture = timeline(width, moments.length, warpRows(run, moments), "Each warp: where it executes, and where it waits", at => this.go(at));
-    this.lanes.lastElementChild.replaceChildren(this.lanePicture.picture, legend([["works", "executes"], ["waits", "waits"]]), element("div"));
+    this.lanePicture = timeline(width, moments.length, warpRows(run,
+      moments), "Each warp: where it executes, and where it waits", at => this.go(at));
+    this.lanes.lastElementChild.replaceChildren(this.lanePicture.picture,
+      legend([["works", "executes"], ["waits", "waits"]]), element("div"));
     this.showWarps();
   }
 
   showWarps() {
     if (!this.lanes.open || !this.lanePicture) return;
     this.lanePicture.move(this.at);
-    this.lanes.lastElementChild.lastElementChild.replaceChildren(warpTable(this.model.run, this.model.moments[this.at]));
+    this.lanes.lastElementChild.lastElementChild.replaceChildren(warpTable(this.model.run,
+      this.model.moments[this.at]));
+    markWide();
   }
 
   // Everything that depends on the moment.
@@ -1010,6 +1119,7 @@ class Watch {
     this.now.textContent = model.say(at);
     this.picture.move(at);
     this.below.replaceChildren(model.below(at));
+    markWide();
     this.showSource(model.spot(at));
     this.showWarps();
   }
@@ -1025,10 +1135,10 @@ class Watch {
     }
     const name = file.path.split("/").slice(-2).join("/");
     this.source.hidden = false;
-    this.source.tabIndex = 0;
     this.source.setAttribute("role", "region");
     this.source.setAttribute("aria-label", `${name}, line ${line}`);
-    this.source.querySelector("code").replaceChildren(element("span", {className: "file", textContent: `${name}:${line}`}), ...rows);
+    this.source.querySelector("code").replaceChildren(element("span", {className: "file",
+      textContent: `${name}:${line}`}), ...rows);
   }
 
   go(at) {
@@ -1042,7 +1152,8 @@ class Watch {
     if (!this.model) return;
     if (this.at == this.model.moments.length - 1) this.at = 0;
     const pause = Math.max(150, Math.min(1200, 30000 / this.model.moments.length));
-    this.timer = setInterval(() => this.at == this.model.moments.length - 1 ? this.stop() : this.go(this.at + 1), pause);
+    this.timer = setInterval(() => this.at == this.model.moments.length - 1 ? this.stop() : this.go(this.at + 1),
+      pause);
     this.playing.textContent = "❚❚";
     this.playing.setAttribute("aria-label", "Pause");
     this.playing.title = "Pause";
@@ -1067,7 +1178,8 @@ class Watch {
 
 // ---- the page ----
 
-const watches = new Map([...document.querySelectorAll("section.watch")].map(section => [section.dataset.watch, new Watch(section)]));
+const watches = new Map([...document.querySelectorAll("section.watch")].map(section => [section.dataset.watch,
+  new Watch(section)]));
 
 // An explorable runs when it comes into sight.
 const seen = new IntersectionObserver(entries => {

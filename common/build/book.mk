@@ -13,6 +13,7 @@ book-runs: web root build/book-tools/makes
 test-book: book build/book-tools/tests
 	@$(BOOK_PYTHON) tests/book/test_pages_of_book.py
 	@$(BOOK_PYTHON) tests/book/test_browser.py
+	@$(BOOK_PYTHON) tests/book/test_watch.py
 test-book-firefox: book build/book-tools/tests
 	@BROWSER=firefox $(BOOK_PYTHON) tests/book/test_browser.py
 

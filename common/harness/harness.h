@@ -333,6 +333,7 @@ typedef struct CheckResult {
   int rows_per_head;
   uint64_t compared, wrong;  // elements
   uint64_t not_finite;       // elements of the whole output that are NaN or infinite
+  uint64_t unwritten;        // of these, elements that still have the bits that the array was filled with before
   size_t first_not_finite;
   double max_error;      // of the elements compared; NaN when one of them is
   double worst;          // the largest error / limit

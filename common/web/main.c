@@ -1,6 +1,6 @@
 // All stages as one program, for WebAssembly: its name says which one it is, stage-06. The kernels come from a file of
-// that name, stage-06.ptx, where a stage's own program has them embedded. 6/stage-05b is stage 05b with the host code of
-// its mistake 6: variants.py. By the name "layout" it answers where things lie: layout.h.
+// that name, stage-06.ptx, where a stage's own program has them embedded. 6/stage-05b is stage 05b with the host code
+// of its mistake 6: variants.py. By the name "layout" it answers where things lie: layout.h.
 #include <stdlib.h>
 
 #include "layout.h"

@@ -4,7 +4,7 @@
 // For each tile of keys a consumer does, as in stage 08b,
 //
 //   S = Q K^T     of this tile            both on the tensor cores, in the background,
-//   O += P V      of the tile before      when it is the consumer's turn;
+//   O += P V      of the previous tile    when it is the consumer's turn;
 //   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -165,7 +165,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     steps++;
   }
 
-  // The scores of one key tile and the output of the one before it, both in the background, in one turn.
+  // The scores of one key tile and the output of the previous one, both in the background, in one turn.
   __device__ void begin_step(int accumulate) {
     key -= KEYS;
     trace(WAIT_K, steps);
@@ -280,7 +280,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     weights();
   }
 
-  // The weights of this key tile, while the output of the one before is under way.
+  // The weights of this key tile, while the output of the previous one still runs.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();

@@ -1,37 +1,42 @@
-// Stage 13g: the queries of all heads that share a key head are the 64 rows of one wgmma, so that 8 rows and 64 take the
-// same time: that of the bytes. A worker is a block now.
-#include "block_worker.h"
-#include "combine_rows.h"
+// Stage 13g: the queries of all heads that share a key head are the 64 rows of one wgmma. So 8 rows and 64 take the
+// same time: that of the bytes.
+#include "block_share.h"
+#include "rows_answer.h"
 
-// Grid: any number of blocks, workers; and as many along y as 64 rows make up a key head. Block: CONSUMERS warps, and
-// one that loads.
-template <int HEAD_DIM>
-__device__ void decode(const Maps &maps, const Work &work, const Leftovers &leftovers, float *lse) {
+// Grid: blocks of a cluster, times as many clusters as 64 rows make up a key head; key heads; sequences. Block: WARPS
+// warps that compute, and one that loads.
+template <int HEAD_DIM> __device__ void decode(const Maps &maps, const Work &work, float *lse) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   Slots<HEAD_DIM> &shared = *(Slots<HEAD_DIM> *)memory;
-  launch_dependents();
-  int warp = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0);  // tells ptxas that all lanes have the same
-  Part part = part_of<WIDE_KEYS_OF(HEAD_DIM)>(work, blockIdx.x, leftovers.workers);
-  if (part.count == 0) return;
-  if (warp == CONSUMERS) {
-    BlockProducer<HEAD_DIM> producer(maps, work, shared, part);
-    producer.begin();
-    __syncthreads();
-    producer.run();
+  int warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0);  // tells ptxas that all lanes have the same
+  int rank = cluster_rank(), blocks = cluster_size(), first = (int)blockIdx.x / blocks * ROWS;
+  BlockShare share = {(int)blockIdx.z, (int)blockIdx.y};
+  share.keys = keys_of(work, share.batch);
+  int tiles = tiles_of<BLOCK_KEYS_OF(HEAD_DIM)>(share.keys);
+  share.first = (int)((long)tiles * rank / blocks), share.end = (int)((long)tiles * (rank + 1) / blocks);
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();
+  if (warp == WARPS) {
+    BlockProducer<HEAD_DIM>(maps, work, shared, share).run();
   } else {
-    __syncthreads();
-    consume<HEAD_DIM>(work, leftovers, shared, part, lse);
+    RowsConsumer<HEAD_DIM> consumer(work, shared_address(shared.queries), first);
+    consumer.open(share.batch, share.head);  // the queries come while the first tiles do
+    consume<HEAD_DIM>(consumer, shared, share);
+    if (blocks == 1)
+      consumer.store(share.batch, share.head, lse);
+    else
+      consumer.put(shared.parts);
   }
+  if (blocks == 1) return;
+  cluster_sync();  // all parts are there
+  answer<HEAD_DIM>(work, shared.parts, share.batch, share.head, first, lse);
+  cluster_sync();  // nobody reads this block's part any more
 }
 
-#define ENTRY_POINTS(HEAD_DIM)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, WIDE_BLOCKS)                                             \
-      decode_##HEAD_DIM(const __grid_constant__ Maps maps, const Work work, const Leftovers leftovers, float *lse) {   \
-    decode<HEAD_DIM>(maps, work, leftovers, lse);                                                                      \
-  }                                                                                                                    \
-  extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
-      combine_##HEAD_DIM(const Work work, const Leftovers leftovers, float *lse) {                                     \
-    combine_rows<HEAD_DIM>(work, leftovers, lse);                                                                      \
+#define ENTRY_POINT(HEAD_DIM)                                                                                          \
+  extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, BLOCKS_PER_SM)                                           \
+      decode_##HEAD_DIM(const __grid_constant__ Maps maps, const Work work, float *lse) {                              \
+    decode<HEAD_DIM>(maps, work, lse);                                                                                 \
   }
-ENTRY_POINTS(64)
-ENTRY_POINTS(128)
+ENTRY_POINT(64)
+ENTRY_POINT(128)

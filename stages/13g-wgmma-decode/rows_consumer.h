@@ -1,4 +1,4 @@
-// What a warpgroup does with the tiles of a key head: up to 64 rows, queries of the heads that share it, are the 64 rows
+// What a warpgroup does with the tiles of a key head. Its rows, the queries of all heads that share it, are the 64 rows
 // of a wgmma.
 //
 //   S = Q K^T     64 rows x head_dim, times head_dim x keys
@@ -14,37 +14,43 @@
 #include "ptx/quad.h"
 #include "ptx/wgmma_bf16.h"
 
-#include "tile_of_block.h"
+#include "block_tiles.h"
 
-static constexpr float LN_2 = 0.693147181f;
-
-// Where the keys of a tile lie. A wgmma reads groups of 8 keys that are all as far apart. The tile may be several boxes,
-// one for each page, and a box with two panels has all keys of the first before those of the second. So boxes of 16 keys
-// are read across: one half of the tile is the first 8 keys of each box, the other half the rest. Which key is which
-// does not matter to a sum over all keys, if both products and the mask agree.
+// Where the keys of a tile lie. A product reads them as two halves, and a half as groups of 8 keys at equal
+// distances. A tile may be several boxes, one for each page, and a box with two panels has all keys of the first
+// panel before those of the second. So boxes of 16 keys are read across: one half is the first 8 keys of each box,
+// the other half the rest. The order of keys does not matter to a sum over all of them, if both products and the mask
+// agree.
 struct Order {
   int half, group, panel;     // bytes from one half, group, panel to the next
   int half_keys, group_keys;  // keys from one half, group to the next
 };
 
 template <int HEAD_DIM> __device__ Order order_of(int boxes) {
-  constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM), PANELS = HEAD_DIM / PANEL;
-  int box = KEYS / boxes;  // keys
-  if (PANELS == 1) return {KEYS / 2 * ROW_BYTES, 8 * ROW_BYTES, 0, KEYS / 2, 8};
-  if (box == 16) return {8 * ROW_BYTES, 16 * PANELS * ROW_BYTES, 16 * ROW_BYTES, 8, 16};
-  int half = boxes == 1 ? KEYS / 2 * ROW_BYTES : KEYS / 2 * PANELS * ROW_BYTES;
-  return {half, 8 * ROW_BYTES, box * ROW_BYTES, KEYS / 2, 8};
+  constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), PANELS = HEAD_DIM / PANEL, HALF = KEYS / 2;
+  int keys = KEYS / boxes;  // of a box
+  if (PANELS > 1 && keys < HALF) return {8 * ROW_BYTES, keys * PANELS * ROW_BYTES, keys * ROW_BYTES, 8, keys};
+  int half = keys == HALF ? HALF * PANELS * ROW_BYTES : HALF * ROW_BYTES;  // a box, or half of one
+  return {half, 8 * ROW_BYTES, keys * ROW_BYTES, HALF, 8};
 }
+static_assert(BLOCK_KEYS_OF(128) == 4 * 16, "with two panels, a box has all keys, half of them, or 16");
+
+static constexpr float LN_2 = 0.693147181f;
+
+// What a block has of each row over its keys. It lies where the ring was.
+template <int HEAD_DIM> struct RowParts {
+  float o[ROWS][HEAD_DIM + 8];  // not divided by the sum; 8 floats more, so that rows begin in different banks
+  float max[ROWS], sum[ROWS];
+};
 
 template <int HEAD_DIM> struct RowsConsumer {
-  static constexpr int KEYS = WIDE_KEYS_OF(HEAD_DIM), HALF = KEYS / 2, PANELS = HEAD_DIM / PANEL;
+  static constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM), HALF = KEYS / 2, PANELS = HEAD_DIM / PANEL;
   enum { BARRIER = 1 };  // of the warpgroup
 
   const Work &work;
   const Order order;
   const uint32_t queries;  // shared memory
   const int first;         // row of the block
-  int batch, head;         // the key head
 
   float o[HEAD_DIM / 2];  // not divided by the sum
   float max[2], sum[2];   // of two rows; the sum is of this thread's keys
@@ -59,24 +65,27 @@ template <int HEAD_DIM> struct RowsConsumer {
   __device__ bool has_rows() const { return first + (int)threadIdx.x / WARP * 16 < rows_of(work); }
 
   // Brings the head's queries to shared memory. Rows that do not exist are zeros.
-  __device__ void open(int of_batch, int of_head) {
-    constexpr int CHUNKS = HEAD_DIM / 8;  // of a row, 16 bytes each
-    batch = of_batch, head = of_head;
-    barrier_sync(BARRIER, CONSUMERS * WARP);  // the head before is done
+  __device__ void open(int batch, int head) {
+    constexpr int CHUNKS = HEAD_DIM / 8, STEP = THREADS / CHUNKS;  // chunks of 16 bytes; rows copied at a time
+    int chunk = threadIdx.x % CHUNKS, begin = threadIdx.x / CHUNKS;
+    uint4 x[ROWS / STEP];
 #pragma unroll
-    for (int i = 0; i < ROWS * CHUNKS; i += CONSUMERS * WARP) {
-      int row = (i + threadIdx.x) / CHUNKS, chunk = threadIdx.x % CHUNKS;
-      uint4 x = {0, 0, 0, 0};
-      if (first + row < rows_of(work))
-        x = *(const uint4 *)(work.problem.q + row_offset(work, work.q, batch, head, first + row) + chunk * 8);
-      *(uint4 *)__cvta_shared_to_generic(queries + swizzled(ROWS, row, chunk)) = x;
+    for (int i = 0; i < ROWS / STEP; i++) {  // all loads first: none waits for another
+      int row = min(first + begin + i * STEP, rows_of(work) - 1);
+      x[i] = *(const uint4 *)(work.problem.q + row_offset(work, work.q, batch, head, row) + chunk * 8);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS / STEP; i++) {
+      int row = begin + i * STEP;
+      *(uint4 *)__cvta_shared_to_generic(queries + swizzled(ROWS, row, chunk)) =
+          first + row < rows_of(work) ? x[i] : uint4{0, 0, 0, 0};
     }
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] = 0;
     max[0] = max[1] = -INFINITY;
     sum[0] = sum[1] = 0;
     fence_async_proxy();
-    barrier_sync(BARRIER, CONSUMERS * WARP);
+    barrier_sync(BARRIER, THREADS);
   }
 
   __device__ void multiply_keys(uint32_t tile, float (&s)[2][HALF / 2]) {
@@ -113,7 +122,7 @@ template <int HEAD_DIM> struct RowsConsumer {
   // Makes the keys from `first_key` on of a tile of values zeros: a weight of 0 times NaN would be NaN.
   __device__ void clear(uint32_t tile, int first_key) {
     int box = KEYS / work.boxes;
-    for (int i = first_key * 8 + threadIdx.x; i < KEYS * 8; i += CONSUMERS * WARP) {
+    for (int i = first_key * 8 + threadIdx.x; i < KEYS * 8; i += THREADS) {
       int key = i / 8;
 #pragma unroll
       for (int panel = 0; panel < PANELS; panel++)
@@ -121,7 +130,7 @@ template <int HEAD_DIM> struct RowsConsumer {
                                            i % 8 * 16) = uint4{0, 0, 0, 0};
     }
     fence_async_proxy();
-    barrier_sync(BARRIER, CONSUMERS * WARP);
+    barrier_sync(BARRIER, THREADS);
   }
 
   // A query that has seen no key yet has a maximum of -infinity. Differences from it would be NaN.
@@ -180,52 +189,45 @@ template <int HEAD_DIM> struct RowsConsumer {
   __device__ void use(uint32_t slot, int tile, int keys) {
     float s[2][HALF / 2];
     multiply_keys(slot, s);
-    if ((tile + 1) * KEYS > keys) clear(slot + WIDE_TILE, keys - tile * KEYS);
+    if ((tile + 1) * KEYS > keys) clear(slot + BLOCK_TILE_BYTES, keys - tile * KEYS);
     if (has_rows()) {
       if ((tile + 1) * KEYS > keys - (work.queries - 1)) mask(tile, keys, s);
       weigh(s);
     }
-    multiply_values(slot + WIDE_TILE, s);
+    multiply_values(slot + BLOCK_TILE_BYTES, s);
   }
 
-  // O of a query that sees no key is 0 over any sum.
-  __device__ void finish() {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-      sum[r] = quad_sum(sum[r]);
-      if (max[r] == -INFINITY) sum[r] = 1;
-    }
-  }
-
-  // lse: where the caller wants the log-sum-exp, [batch][key head][row]; else a null pointer.
-  __device__ void store(float *lse) {
+  // Writes O, if this block has read all keys of the sequence. lse: where the caller wants the log-sum-exp, [batch][key
+  // head][row]; else a null pointer.
+  __device__ void store(int batch, int head, float *lse) {
     int lane = threadIdx.x % WARP;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
       int row = row_of(r);
+      float total = quad_sum(sum[r]), inverse = total > 0 ? 1 / total : 0;
       if (row >= rows_of(work)) continue;
       __nv_bfloat16 *to = work.problem.o + row_offset(work, work.o, batch, head, row) + lane % 4 * 2;
-      float inverse = 1 / sum[r];
 #pragma unroll
       for (int i = 2 * r; i < HEAD_DIM / 2; i += 4)
         *(uint32_t *)(to + i / 4 * 8) = pack_bf16(o[i] * inverse, o[i + 1] * inverse);
       if (lse && lane % 4 == 0)
-        lse[(size_t)(batch * work.problem.kv_heads + head) * rows_of(work) + row] = logf(sum[r]) + max[r] * LN_2;
+        lse[(size_t)(batch * work.problem.kv_heads + head) * rows_of(work) + row] = logf(total) + finite(max[r]) * LN_2;
     }
   }
 
-  __device__ void store(const Leftovers &leftovers, int part) {
+  // Writes what this block has of each row to its shared memory.
+  __device__ void put(RowParts<HEAD_DIM> &parts) {
     int lane = threadIdx.x % WARP;
+    barrier_sync(BARRIER, THREADS);  // all warps have used the last tile, which lies where the parts go
+    if (!has_rows()) return;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      int row = row_of(r);
-      if (row >= rows_of(work)) continue;
-      size_t at = (size_t)part * rows_of(work) + row;
-      float *to = leftovers.o + at * HEAD_DIM + lane % 4 * 2, inverse = 1 / sum[r];
-      if (lane % 4 == 0) leftovers.lse[at] = max[r] + log2f(sum[r]);
+      int row = row_of(r) - first;
+      float total = quad_sum(sum[r]);
+      if (lane % 4 == 0) parts.max[row] = max[r], parts.sum[row] = total;
 #pragma unroll
       for (int i = 2 * r; i < HEAD_DIM / 2; i += 4)
-        *(float2 *)(to + i / 4 * 8) = float2{o[i] * inverse, o[i + 1] * inverse};
+        *(float2 *)(parts.o[row] + i / 4 * 8 + lane % 4 * 2) = float2{o[i], o[i + 1]};
     }
   }
 };

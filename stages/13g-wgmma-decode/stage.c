@@ -1,75 +1,76 @@
-// Stage 13g's launch: a block is a worker, two of them on each SM; then the kernel that combines what they have of heads
-// that were shared, if there may be any.
+// Stage 13g's launch: a cluster for each key head of each sequence, and for each 64 of its rows. The lengths are on the
+// GPU, so the host knows only how long the longest sequence may be.
 #include "../13d-ragged/paged.h"
 
-#include "tile_of_block.h"
+#include "block_tiles.h"
+
+enum { RAGGED_TILES = 16, WAVES = 8 };  // where lengths may differ: tiles of a block of the longest, and waves at most
+enum { TILES_OF_A_WAVE = 1 };           // what a wave of blocks costs besides its tiles, in tiles of each block
 
 static int chunks_of(const DecodeShape *shape) { return (rows_of_head(shape) + ROWS - 1) / ROWS; }
 
-static long tiles_of(const DecodeShape *shape) {
-  int keys = WIDE_KEYS_OF(shape->head_dim);
-  return (long)shape->batch * shape->kv_heads * ((shape->keys + keys - 1) / keys);
+static int tiles_of(const DecodeShape *shape) {
+  int keys = BLOCK_KEYS_OF(shape->head_dim);
+  return (shape->keys + keys - 1) / keys;
 }
 
-// As many as run at a time, but no more than have a tile for each of their slots. A few less, if then no head is shared
-// by two blocks that have others, too.
-static int blocks_of(const DecodeShape *shape, int wanted, int sm_count) {
-  if (wanted) return wanted;
-  int heads = shape->batch * shape->kv_heads, fit = sm_count * WIDE_BLOCKS / chunks_of(shape);
-  fit = (int)busy_blocks(tiles_of(shape), fit > 1 ? fit : 1);
-  for (int blocks = fit; blocks > fit - fit / 16; blocks--)
-    if (heads % blocks == 0 || blocks % heads == 0) return blocks;
-  return fit;
+// For sequences of one length, as in stage 13b: the power of two for which all waves of blocks take the least time.
+// While at least `enough` blocks run, device memory is busy.
+static int even_blocks(const DecodeShape *shape, int sm_count) {
+  long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), slots = (long)sm_count * BLOCKS_PER_SM;
+  long enough = sm_count * 3 / 4, least = 0;
+  int tiles = tiles_of(shape), best = 1;
+  for (int blocks = 1; blocks <= CLUSTER_AT_MOST && blocks <= tiles; blocks *= 2) {
+    long all = heads * blocks, before = (all - 1) / slots * slots, last = all - before;
+    long busy = before + (last < enough ? enough : last);
+    long cost = busy * ((tiles + blocks - 1) / blocks) + before * TILES_OF_A_WAVE;
+    if (blocks > 1 && cost >= least) continue;
+    best = blocks;
+    least = cost;
+  }
+  return best;
 }
 
-static size_t leftover_rows(const DecodeShape *shape, int blocks) { return (size_t)(2 * blocks * rows_of_head(shape)); }
-
-static size_t workspace(const DecodeShape *shape, int wanted, int sm_count) {
-  return leftover_rows(shape, blocks_of(shape, wanted, sm_count)) * (size_t)(shape->head_dim + 1) * sizeof(float);
-}
-
-// Whether each block has whole heads, and each head has keys. Lengths in device memory are unknown here.
-static bool nothing_is_shared(const Decode *decode, int blocks) {
+// More where lengths may differ: once the short sequences are read, the clusters of the longest one must keep device
+// memory busy alone.
+static unsigned blocks_of(const Decode *decode, int sm_count) {
   const DecodeShape *shape = &decode->shape;
-  return !decode->lengths && shape->batch * shape->kv_heads % busy_blocks(tiles_of(shape), blocks) == 0;
+  int tiles = tiles_of(shape), most = tiles < CLUSTER_AT_MOST ? tiles : CLUSTER_AT_MOST;
+  int blocks = decode->splits ? decode->splits : even_blocks(shape, sm_count);
+  if (!decode->splits && decode->lengths) {
+    long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), all = (long)sm_count * BLOCKS_PER_SM * WAVES;
+    long ragged = all / heads < tiles / RAGGED_TILES ? all / heads : tiles / RAGGED_TILES;
+    if (ragged > blocks) blocks = (int)ragged;
+  }
+  return (unsigned)(blocks < most ? blocks : most);
 }
 
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
-  int blocks = blocks_of(shape, decode->splits, device_info(device)->sm_count);
-  Work work = paged_work(decode, WIDE_KEYS_OF(shape->head_dim));
-  size_t o_bytes = leftover_rows(shape, blocks) * (size_t)shape->head_dim * sizeof(float);
-  Leftovers leftovers = {.o = decode->workspace, .lse = decode->workspace + o_bytes, .workers = blocks};
+  unsigned blocks = blocks_of(decode, device_info(device)->sm_count);
+  Work work = paged_work(decode, BLOCK_KEYS_OF(shape->head_dim));
   DecodeShape pool = pool_of(decode);
-  int keys = WIDE_KEYS_OF(shape->head_dim) / work.boxes;
-  char read_name[32], combine_name[32];
-  snprintf(read_name, sizeof read_name, "decode_%d", shape->head_dim);
-  snprintf(combine_name, sizeof combine_name, "combine_%d", shape->head_dim);
+  int keys = BLOCK_KEYS_OF(shape->head_dim) / work.boxes;
+  char name[32];
+  snprintf(name, sizeof name, "decode_%d", shape->head_dim);
   Maps maps;
-  DeviceLaunch read = {
-      .kernel = device_kernel(device, decode->module, read_name),
-      .grid = {(unsigned)blocks, (unsigned)chunks_of(shape)},
+  DeviceLaunch kernel = {
+      .kernel = device_kernel(device, decode->module, name),
+      .grid = {blocks * (unsigned)chunks_of(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
       .block = {BLOCK_THREADS},
-      .dynamic_shared = WIDE_SHARED(shape->head_dim),
-      .arguments = ARGUMENTS(&maps, &work, &leftovers, &decode->lse),
-  };
-  DeviceLaunch combine = {
-      .kernel = device_kernel(device, decode->module, combine_name),
-      .grid = {(unsigned)(rows_of_head(shape) + WARPS - 1) / WARPS, (unsigned)shape->kv_heads, (unsigned)shape->batch},
-      .block = {THREADS},
-      .early = true,
-      .arguments = ARGUMENTS(&work, &leftovers, &decode->lse),
+      .cluster = {blocks, 1, 1},
+      .dynamic_shared = SLOTS_BYTES_OF(shape->head_dim),
+      .arguments = ARGUMENTS(&maps, &work, &decode->lse),
   };
   return decode_tensor_map(device, &pool, decode->k, keys, &maps.k) &&
-         decode_tensor_map(device, &pool, decode->v, keys, &maps.v) && device_launch(device, &read) &&
-         (nothing_is_shared(decode, blocks) || device_launch(device, &combine));
+         decode_tensor_map(device, &pool, decode->v, keys, &maps.v) && device_launch(device, &kernel);
 }
 
 const Stage stage = {
     .name = "13g-wgmma-decode",
     .title = "the queries of a key head are the 64 rows of a wgmma: 8 rows and 64 take the same time",
     .decode = launch,
-    .decode_workspace = workspace,
+    .splits = true,
     .ragged = true,
     .strided = true,
     .queries = 8,

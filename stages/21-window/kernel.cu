@@ -26,6 +26,8 @@
 
 #include "panels.h"
 
+#include "../shared/ring_barriers.h"
+
 // Which queries a block works on next. row: its first query, or NONE.
 struct Tile {
   int head, row;
@@ -43,16 +45,9 @@ struct Shared {
   Tile tile[QUERY_SLOTS];  // whose queries are there
 
   __device__ void init() {
-    for (int i = 0; i < QUERY_SLOTS; i++) {
-      mbarrier_init(shared_address(q_full + i), 1);
-      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
-    }
-    for (int i = 0; i < SLOTS; i++) {
-      mbarrier_init(shared_address(k_full + i), 1);
-      mbarrier_init(shared_address(v_full + i), 1);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
-      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
-    }
+    init_ring(q_full, q_empty, 1, CONSUMERS * 4);
+    init_ring(k_full, k_empty, 1, CONSUMERS * 4);
+    init_ring(v_full, v_empty, 1, CONSUMERS * 4);
     mbarrier_fence_init();
   }
 };

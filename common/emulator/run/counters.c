@@ -89,6 +89,7 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_WAITS_AT_ONCE] = "waits_at_once",
     [COUNTER_LOADS_IN_FLIGHT] = "loads_in_flight",
     [COUNTER_SETMAXNREG_REGISTERS] = "setmaxnreg_registers",
+    [COUNTER_REDUCTIONS_UNTIL_ARRIVAL] = "reductions_until_arrival",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -191,6 +192,8 @@ static void add_meanwhile(EmulatorCounters *c, const Inst *inst, const InstCount
     if (inst->row->counter == COUNTER_INST_FP32) c->value[kinds[i][1]] = counts->under[i];
     c->value[kinds[i][2]] = counts->under[i] * (unsigned)inst->row->mufu;
   }
+  if (operation_of(inst) == REDUCTION && counts->global_requests)
+    c->value[COUNTER_REDUCTIONS_UNTIL_ARRIVAL] = counts->under[MEANWHILE_HOLDING];
   c->value[COUNTER_LOADS_UNDER_MUFU] = counts->pending_loads * (unsigned)inst->row->mufu;
 }
 
