@@ -31,7 +31,7 @@ Test(library_decode, wants_a_stage_for_decode) {
   call.stage = "13x";
   cr_expect_eq(hl.attention_decode(&call), HL_INVALID);
   cr_expect(strstr(hl.error(), "stage 13x: this library has no such stage; it has 00, ") == hl.error() &&
-                strstr(hl.error(), ", 13, 13b, 13c, 13d, 13e, 13f"),
+                strstr(hl.error(), ", 13, 13b, 13c, 13d, 13e, 13f, 13g"),
             "%s", hl.error());
   cr_expect_eq(driver->launches, 0);
 }
@@ -231,7 +231,7 @@ Test(library_decode, lse_that_makes_no_sense) {
 
 // Only when it is asked for do the kernels run that write it.
 Test(library_decode, lse_has_kernels_of_its_own) {
-  HlDecode call = small_decode(NULL);
+  HlDecode call = small_decode("13f");
   call.lse = (float *)lengths;
   driver->parameter = 3;
   cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
@@ -286,23 +286,24 @@ Test(library_decode, no_stage_means_the_fastest) {
   expect_stage(call, "13c");
   call = small_decode(NULL);
   call.lengths = lengths;
-  expect_stage(call, "13d");
-  expect_stage(paged_decode(NULL), "13d");
+  expect_stage(call, "13g");
+  expect_stage(paged_decode(NULL), "13g");
   call.head_dim = 128;
   expect_stage(call, "22");
   call = paged_decode(NULL);
   call.head_dim = 128;
   expect_stage(call, "22");
   call.o.batch = 2048, call.o.head = 256, call.o.row = 256;
-  expect_stage(call, "13d");  // stage 22 wants a contiguous O
+  expect_stage(call, "13g");  // stage 22 wants a contiguous O
   call = small_decode(NULL);
   call.o.batch = 1024, call.o.head = 128, call.o.row = 128;
-  expect_stage(call, "13d");
+  expect_stage(call, "13g");
   call = paged_decode(NULL);
   call.queries = 2;
-  expect_stage(call, "13f");
-  call.queries = 1;
-  expect_stage(call, "13d");
+  expect_stage(call, "13g");
+  call = small_decode(NULL);
+  call.lse = (float *)lengths;
+  expect_stage(call, "13g");
   expect_stage(small_decode("13e"), "13e");
 }
 

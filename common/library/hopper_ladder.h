@@ -171,7 +171,7 @@ typedef struct HlDecode {
   int32_t table_row;  // entries from one sequence to the next; 0: keys / page, rounded up
   const int32_t *block_table;
   // Of each query, as in HlCall, [batch][heads][queries]; -infinity where a query sees no key. It serves to combine O
-  // with that over other keys. NULL: it is not written. Stage 13f alone writes it.
+  // with that over other keys. NULL: it is not written. Stages 13f and 13g write it.
   float *lse;
   // Of an e4m3 cache; per_head: batch * kv_heads scales, those of a sequence one after another, also where its keys lie
   // in pages. Both per_head must be the same.
@@ -181,11 +181,11 @@ typedef struct HlDecode {
 } HlDecode;
 
 // Reads q, k and v, and writes o. All that is said of hl_attention's stream, workspace and kernels holds here. The
-// workspace: none with stages 13, 13c and 22; head_dim + 1 floats for each query and part of its keys with 13b; up to
+// workspace: none with 13, 13c, 13g and 22; head_dim + 1 floats for each query and part of its keys with 13b; up to
 // 34 MiB with 13d, 13e and 13f.
 //
-// The fastest stage is 13e with an e4m3 cache, 13f with several queries or lse, 13d with strides of Q or O. With
-// lengths or pages it is 22 for head_dim 128, and 13d for 64. Without any of these it is 13 for 128 key heads and more,
+// The fastest stage is 13e with an e4m3 cache, 13g with several queries, lse, or strides of Q or O. With lengths or
+// pages it is 22 for head_dim 128, and 13g for 64. Without any of these it is 13 for 128 key heads and more,
 // batch * kv_heads, as nothing is split; but 13c for 248 and more with 1 GiB and more. With fewer it is 13b where K and
 // V have more than 96 MiB, or, with up to 3 key heads, more than 4 MiB for each. Else it is 22 for up to 1024 keys with
 // head_dim 128, and 13c.

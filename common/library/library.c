@@ -110,7 +110,7 @@ static bool is_contiguous(const DecodeShape *shape, DeviceTensor tensor) {
   return tensor.batch == plain.batch && tensor.head == plain.head && tensor.row == plain.row;
 }
 
-// Stage 22 reads sequences of different lengths and pages faster than 13d (plots/data/22-paged-cluster), where it can.
+// Stage 22 reads sequences of different lengths and pages faster than 13g, where it can.
 // Of the others the fastest on an H100 (plots/data/decode). With about as many key heads as SMs nothing is to be split;
 // with very many and long ones, the blocks of large clusters read side by side. With fewer key heads, one launch is
 // better for a small cache, and free blocks are for a large one: between 67 and 134 MB; or 4 MB for each of so few that
@@ -121,8 +121,8 @@ static const char *fastest_of_bf16(const Decode *decode) {
   const int64_t large_cache = 1 << 30, few_heads = 4, many_heads = 128, very_many_heads = 248;
   const int few_keys = 1024;
   const DecodeShape *shape = &decode->shape;
-  if (!is_contiguous(shape, decode->q) || !is_contiguous(shape, decode->o)) return "13d";
-  if (decode->lengths || shape->page) return shape->head_dim == 128 ? "22" : "13d";
+  if (!is_contiguous(shape, decode->q) || !is_contiguous(shape, decode->o)) return "13g";
+  if (decode->lengths || shape->page) return shape->head_dim == 128 ? "22" : "13g";
   int64_t key_heads = (int64_t)shape->batch * shape->kv_heads, head_bytes = (int64_t)shape->keys * shape->head_dim * 4;
   int64_t bytes = key_heads * head_bytes;
   if (key_heads >= many_heads) return key_heads >= very_many_heads && bytes >= large_cache ? "13c" : "13";
@@ -134,7 +134,7 @@ static const char *fastest_of_bf16(const Decode *decode) {
 static HlStatus find_decode(const HlDecode *call, int *index, Decode *decode) {
   if (!call) return call_fail(HL_INVALID, "call: a null pointer");
   const char *most = call->type == HL_E4M3            ? "13e"
-                     : call->queries > 1 || call->lse ? "13f"
+                     : call->queries > 1 || call->lse ? "13g"
                                                       : "13d";  // what does all there is to do
   HlStatus status = find_number(call->stage ? call->stage : most, index);
   if (!status) status = decode_call_check(entries[*index].stage, call, decode);

@@ -1,5 +1,5 @@
-// The share that a block of a cluster has of a head's tiles: one warp loads, a warpgroup computes. The ring between them
-// is that of the first ladder.
+// The share that a block of a cluster has of a head's tiles. One warp loads, a warpgroup computes, and the ring
+// between them is that of the first ladder.
 #pragma once
 
 #include "ptx/elect.h"

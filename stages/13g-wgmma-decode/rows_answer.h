@@ -1,5 +1,5 @@
-// What the blocks of a cluster have of each row is combined here. The rows are shared out among the blocks. A thread reads
-// 8 columns of a row from the shared memory of all blocks.
+// What the blocks of a cluster have of each row is combined here. The rows are shared out among the blocks. A thread
+// reads 8 columns of a row from the shared memory of all blocks.
 #pragma once
 
 #include "../13d-ragged/rows.h"
