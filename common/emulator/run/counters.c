@@ -88,6 +88,7 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_MUFU_SCALED] = "inst_mufu_scaled",
     [COUNTER_WAITS_AT_ONCE] = "waits_at_once",
     [COUNTER_LOADS_IN_FLIGHT] = "loads_in_flight",
+    [COUNTER_SETMAXNREG_REGISTERS] = "setmaxnreg_registers",
     [COUNTER_REDUCTIONS_UNTIL_ARRIVAL] = "reductions_until_arrival",
 };
 
@@ -213,6 +214,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[COUNTER_WAITS_AT_ONCE] = counts->at_once;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   c.value[COUNTER_LOADS_IN_FLIGHT] = counts->loads_in_flight;
+  c.value[COUNTER_SETMAXNREG_REGISTERS] = counts->registers;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   c.value[COUNTER_INST_SYNCHRONISATION_ONCE] = c.value[COUNTER_INST_SYNCHRONISATION] - counts->failed_polls;
   c.value[COUNTER_INST_UNDER_LOAD_ONCE] = c.value[COUNTER_INST_UNDER_LOAD] - counts->failed_polls_under_load;

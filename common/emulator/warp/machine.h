@@ -218,6 +218,7 @@ typedef struct InstCounts {
   uint64_t failed_polls_under_load;                                   // of these, while a load was under way
   uint64_t at_once;          // waits for an mbarrier or the cluster that ended at the first look
   uint64_t loads_in_flight;  // once each bulk load has started
+  uint64_t registers;        // of the warp's threads once setmaxnreg has changed its share
 } InstCounts;
 
 struct Worker {
