@@ -149,6 +149,8 @@ WRONG_DECODERS = (
      {"kernel_cu": (ALL_PARTS, "  __syncthreads();\n")}),
     (("four blocks share the keys of a head", "differ"),
      {"kernel_cu": ("__float_as_uint(merged.lse)", "__float_as_uint(0.6931f * merged.lse)")}),
+    (("the maxima of the parts are far apart", "got NaN"),
+     {"kernel_cu": ("max = fmaxf(max, exchange.lse[b][query]);", "max = exchange.lse[blocks - 1][query];")}),
     (("columns of O that three blocks cannot share evenly", "out-of-bounds"),
      {"kernel_cu": (PAIRS, "pairs = group * HEAD_DIM / 2 / blocks;")}),
     # Blocks without keys, sequences without keys.

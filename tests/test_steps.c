@@ -151,8 +151,8 @@ Test(steps, have_every_count_of_an_mbarrier) {
   free(output);
 }
 
-// --values: all results of one thread, and no other's. With ones each score is 64: the thread loads 32 of them from each
-// of two tiles, and finds the maximum of each.
+// --values: all results of one thread, and no other's. With ones each score is 64: the thread loads 32 of them from
+// each of two tiles, and finds the maximum of each.
 Test(steps, have_the_values_of_a_thread) {
   Output *output;
   int count = record("stage-02", "--heads=1 --input=ones --values=37", &output), scores = 0, last = -1;

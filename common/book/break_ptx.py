@@ -7,6 +7,7 @@ variant that only an explorable runs (watch.py). FOLDER/04-3.txt is what nvcc sa
 made again only if one of its sources has changed. Of a mistake that changes what the host does this is the kernel alone;
 common/web/variants.py compiles its host code.
 """
+import concurrent.futures
 import glob
 import gzip
 import hashlib
@@ -133,20 +134,26 @@ def make_variant(folder, name):
     shutil.rmtree(workshop.folder)
 
 
+def make_stage(folder, stage):
+    """The kernel of a stage, which is built already."""
+    key = key_of(kernel_files(stage))
+    if not is_made(folder, number_of(stage), key):
+        with open(f"build/kernels/{stage}.ptx", encoding="utf-8") as file:
+            put(folder, number_of(stage), key, kernel=file.read())
+
+
 def main(folder, numbers):
-    """Makes what is missing or old."""
+    """Makes what is missing or old, as many at a time as there are cores."""
     os.makedirs(folder, exist_ok=True)
-    for stage in STAGES:
-        if not numbers or number_of(stage) in numbers:
-            key = key_of(kernel_files(stage))
-            if not is_made(folder, number_of(stage), key):
-                with open(f"build/kernels/{stage}.ptx", encoding="utf-8") as file:
-                    put(folder, number_of(stage), key, kernel=file.read())
-            for change in changes(stage, "breaks"):
-                make_break(folder, change)
-            for name in VARIANTS:
-                if VARIANTS[name][0] == stage:
-                    make_variant(folder, name)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = []
+        for stage in STAGES:
+            if not numbers or number_of(stage) in numbers:
+                make_stage(folder, stage)
+                made += [pool.submit(make_break, folder, change) for change in changes(stage, "breaks")]
+                made += [pool.submit(make_variant, folder, name) for name in VARIANTS if VARIANTS[name][0] == stage]
+        for one in made:
+            one.result()
 
 
 if __name__ == "__main__":

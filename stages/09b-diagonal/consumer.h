@@ -34,7 +34,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   int steps = 0;       // for trace: key tiles whose scores have been started
   int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the key tile at hand
 
-  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  // Lane l has parts of rows l / 4 (h = 0) and l / 4 + 8 (h = 1): s[4 n + 2 h + e] is in column 8 n + 2 (l % 4) + e.
   float s[KEYS / 2];                              // scores, then weights
   uint32_t p[KEYS / 8 / WEIGHTS_OF_REGISTER][4];  // weights rounded, the A of the next product
   float o[HEAD_DIM / 2];

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../host/host_memory.h"
-#include "../scalar/contraction.h"
 #include "../warp/instruction.h"
 #include "../warp/warp.h"
 #include "source_line.h"
@@ -112,8 +111,7 @@ void step_values(Warp *warp, uint32_t pc, Mask lanes) {
   int thread = launch->record->values_of - 1, lane = thread % LANES;
   const Inst *inst = &launch->program->code[pc];
   if (thread < 0 || warp->index != thread / LANES || !(lanes >> lane & 1)) return;
-  if (inst->row->registers == REGISTERS_OF_WGMMA || contraction_left_nothing(inst))
-    return;  // they come later, or never
+  if (inst->row->registers == REGISTERS_OF_WGMMA) return;  // they come later
   const Touch *touches = touches_of(launch->program, inst);
   for (int t = 0; t < inst->touch_count; t++) {
     if (!touches[t].written || touches[t].size != sizeof(uint32_t)) continue;

@@ -6,6 +6,7 @@
 #include "../report/hazard.h"
 #include "../report/undefined.h"
 #include "../report/steps.h"
+#include "../scalar/contraction.h"
 #include "../warp/warp.h"
 
 // A group is passed over after this many turns in which others of its warp could not run.
@@ -143,7 +144,7 @@ static int run_recorded(Warp *warp, const Inst *code, InstCounts *counts) {
   Mask lanes = group->mask & guarded_lanes(warp, &code[pc]);
   if (lanes) step_instruction(warp, pc, lanes);
   int executed = run_group(warp, code, counts, 1);
-  if (lanes) step_values(warp, pc, lanes);
+  if (lanes && !contraction_left_nothing(&code[pc])) step_values(warp, pc, lanes);
   return executed;
 }
 
