@@ -1,5 +1,10 @@
 """FlashInfer as a contender of peers.py: its Python package, which compiles a kernel when it is first asked for one.
-Its decode is in decode_contenders.py."""
+Its decode is in decode_contenders.py.
+
+    python3 plots/peers.py --stages=10 --peers=cuDNN,FlashInfer --sustained=none
+
+The package compiles with nvcc and ninja, and needs no GPU for it. So its kernels may come from another machine: each
+NAME.so that ninja leaves in ~/.cache/flashinfer is taken as it is from flashinfer/data/aot/NAME/NAME.so."""
 from contenders import Contender, Refused, refusals
 
 FLASHINFER = "FlashInfer"
