@@ -333,7 +333,7 @@ def occurs(number, text):
 
 # ---- a page with the numbers of a new recording ----
 
-MARKS = ("recorded", "means", "conflicts", "sourced", "printed", "tables")  # comments that are no expressions
+MARKS = ("recorded", "means", "conflicts", "sourced", "printed", "tables", "watch")  # comments that are no expressions
 
 
 def update_table(match):

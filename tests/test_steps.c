@@ -87,17 +87,85 @@ Test(steps, have_every_operation) {
 // The phases of each mbarrier of a block end in order.
 Test(steps, have_every_phase) {
   enum { BLOCKS = 8, WORDS = 1 << 15 };
-  static uint32_t next[BLOCKS][WORDS];
+  static int32_t next[BLOCKS][WORDS];
   Output *output;
   int count = record("stage-08", "--seqlen=256", &output), phases = 0;
   for (int i = 0; i < count; i++) {
     const EmulatorStep *step = &steps[i];
     if (step->kind != EMULATOR_STEP_PHASE_ENDS) continue;
-    cr_assert(step->block < BLOCKS && step->what / 8 < WORDS && step->warp == -1);
-    cr_expect_eq(step->phase, next[step->block][step->what / 8]++);
+    cr_assert(step->block < BLOCKS && step->mbarrier / 8 < WORDS && step->warp == -1);
+    cr_expect_eq(step->phase, next[step->block][step->mbarrier / 8]++);
     phases++;
   }
   cr_expect(phases > 20, "%d phases", phases);
+  free(output);
+}
+
+// Follows the counts of each mbarrier: arrivals only come, the bytes that copies bring are those that threads
+// announce, and a phase ends when nothing is missing.
+Test(steps, have_every_count_of_an_mbarrier) {
+  enum { BLOCKS = 8, WORDS = 1 << 15 };
+  static struct Known {
+    bool live, ends;
+    int32_t arrivals, pending, bytes, phase;
+  } known[BLOCKS][WORDS];
+  static int32_t brings[MAX_STEPS_READ];  // by the number of a copy
+  Output *output;
+  int count = record("stage-06", "--seqlen=384 --heads=1", &output), arrivals = 0, copied = 0;
+  for (int i = 0; i < count; i++) {
+    const EmulatorStep *step = &steps[i];
+    if (step->kind == EMULATOR_STEP_OPERATION_BEGINS && step->mbarrier) brings[step->what] = step->bytes;
+    if (step->kind < EMULATOR_STEP_MBARRIER_BEGINS || step->kind > EMULATOR_STEP_WAIT_FAILS) continue;
+    cr_assert(step->block < BLOCKS && step->mbarrier / 8 < WORDS);
+    struct Known *one = &known[step->block][step->mbarrier / 8];
+    if (step->kind == EMULATOR_STEP_MBARRIER_BEGINS) {
+      cr_expect(!one->live && step->pending > 0 && !step->bytes && !step->phase);
+      *one = (struct Known){.live = true, .arrivals = step->pending, .pending = step->pending};
+      continue;
+    }
+    cr_assert(one->live);
+    bool passes = step->kind == EMULATOR_STEP_WAIT_PASSES;
+    cr_expect_eq(step->phase, one->phase - passes, "step %d", i);
+    if (step->kind == EMULATOR_STEP_PHASE_ENDS) {
+      cr_expect(one->pending == 0 && one->bytes == 0 && one->ends, "step %d", i);
+      cr_expect_eq(step->pending, one->arrivals);
+      one->pending = one->arrivals;
+      one->phase++;
+      one->ends = false;
+    } else if (step->kind == EMULATOR_STEP_MBARRIER_CHANGES) {
+      bool moves_bytes = step->bytes != one->bytes;
+      cr_expect(moves_bytes ? step->pending == one->pending : step->pending == one->pending - 1, "step %d", i);
+      if (step->what) cr_expect_eq(one->bytes - step->bytes, brings[step->what], "step %d", i);
+      copied += step->what ? one->bytes - step->bytes : 0;
+      arrivals += one->pending - step->pending;
+      one->pending = step->pending;
+      one->bytes = step->bytes;
+      one->ends = !one->pending && !one->bytes;
+    } else {
+      cr_expect(step->pending == one->pending && step->bytes == one->bytes, "step %d", i);
+    }
+    cr_expect_eq(one->ends, step->kind == EMULATOR_STEP_MBARRIER_CHANGES && !step->pending && !step->bytes);
+  }
+  cr_expect(arrivals > 100, "%d arrivals", arrivals);
+  cr_expect_eq((uint64_t)copied, number_after(output->out, "\"bulk_shared_write_bytes\":"));
+  free(output);
+}
+
+// --values: all results of one thread, and no other's. With ones each score is 64: the thread loads 32 of them from
+// each of two tiles, and finds the maximum of each.
+Test(steps, have_the_values_of_a_thread) {
+  Output *output;
+  int count = record("stage-02", "--heads=1 --input=ones --values=37", &output), scores = 0, last = -1;
+  for (int i = 0; i < count; i++) {
+    const EmulatorStep *step = &steps[i];
+    if (step->kind == EMULATOR_STEP_INSTRUCTION && step->warp == 1) last = step->ptx_line;
+    if (step->kind != EMULATOR_STEP_VALUE) continue;
+    cr_assert(step->warp == 1 && step->lanes == 1u << 5 && step->ptx_line == last && step->line > 0, "step %d", i);
+    float value;
+    memcpy(&value, &step->what, sizeof value);
+    scores += value == 64;
+  }
+  cr_expect(scores >= 2 * 2 * (32 + 1), "%d", scores);
   free(output);
 }
 
@@ -120,6 +188,7 @@ Test(steps, wrong_use) {
       {"--fair --schedule=7", "stage-00: --schedule=7 is a random order, and --fair a fair one; give one of the two\n"},
       {"--steps=x --schedule=7",
        "stage-00: --schedule=7 is a random order, and --steps a fair one; give one of the two\n"},
+      {"--values=3", "stage-00: --values=3 adds values to the steps of a run; give --steps=FILE as well\n"},
       {"--device=gpu --steps=x", "stage-00: --steps: a GPU cannot do that; use --device=emulator\n"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -165,8 +165,8 @@ function markWide() {
     box.scrollWidth > box.clientWidth ? box.tabIndex = 0 : box.removeAttribute("tabindex");
   }
 }
-addEventListener("resize", markWide);
 addEventListener("load", markWide);
+for (const article of document.querySelectorAll("article")) new ResizeObserver(markWide).observe(article);  // a bench makes it narrower
 
 // ---- #L10-L20 names several lines of a listing; a click on a number names one ----
 

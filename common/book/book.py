@@ -19,9 +19,11 @@ from typing import NamedTuple
 import bench
 import checks
 import contents
+import differences
 import exercises
 import listing
 import quizzes
+import watch
 from definitions import definitions
 from render import Writer, anchor_of, words_of
 from search_index import Index
@@ -29,9 +31,9 @@ from tree import STAGES, Broken, address, between, files_of, headers_of, is_list
 
 HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
-ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "icon.svg")
+ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js", "icon.svg")
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
-COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone)-([a-z0-9]+)(?:-(\d+))?")
+COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
 
 # What a picture of gnuplot's looks like at night: its paper, its words, its lines, and its two darkest colours.
@@ -101,7 +103,8 @@ class Book:
         self.put(here, self.template.substitute(
             title=html.escape(full), root="../" * here.count("/"), kind=around.kind, body=body,
             bench=around.bench, lab=LAB if around.bench else "",
-            scripts="".join(f'<script src="{between(here, name)}" defer></script>\n' for name in around.scripts),
+            scripts="".join(f'<script src="{between(here, name)}" defer></script>\n' if name.endswith(".js") else
+                            f'<link rel="stylesheet" href="{between(here, name)}">\n' for name in around.scripts),
             contents=contents.shown(self.parts, here, around.headings, around.near),
             turn=contents.turn(self.parts, here)))
 
@@ -148,6 +151,8 @@ class Book:
         if kind in places:
             paths = [path for path in markdown() if path.startswith(places[kind])]
             return between(here, address(paths[0])) if paths else None
+        if kind == "diff":
+            return between(here, f"stages/{stages[0]}/diff.html") if stages and differences.difference(stages[0]) else None
         kind = "break" if kind == "break" else "try"
         known = [name for name, *_ in exercises.exercises(stages[0])] if stages and key else []
         name = f"{kind}-{key}.html"
@@ -168,7 +173,8 @@ class Book:
         stage = next((stage for stage in STAGES if path == f"stages/{stage}/README.md"), None)
         names = definitions(stage) if stage else {}
         writer = Writer(path, lambda href: self.link(path, here, href, terms),
-                        lambda words: self.command(here, stage, names, words), lambda src: self.picture(path, src))
+                        lambda words: self.command(here, stage, names, words), lambda src: self.picture(path, src),
+                        lambda name: watch.frame(name, here, stage))
         text = read(path)
         body = writer.html_of(text)
         title = contents.title_of(path)
@@ -178,9 +184,10 @@ class Book:
         if stage:
             body = body.replace("</h1>\n", "</h1>\n" + self.code_of(stage, here), 1)
         has_bench = stage and bench.is_there(stage)
+        watches = ["watch.css", "watch.js"] if 'class="watch"' in body else []
         self.put_page(here, title, f"<article>\n{body}</article>\n{self.definitions_of(terms, here)}",
                       Around("lesson" if stage else "note", headings=writer.headings,
-                             scripts=["quiz.js"] if is_quiz else ["bench.js"] if has_bench else [],
+                             scripts=["quiz.js"] if is_quiz else ["bench.js", *watches] if has_bench else [],
                              bench=bench.frame(stage) if has_bench else ""))
         if has_bench:
             self.put_bench(stage)
@@ -218,9 +225,12 @@ class Book:
         headers = headers_of(stage)
         rows = [("Code", links(files_of(stage))),
                 ("Headers", f"<details><summary>{len(headers)} from other folders</summary>{links(headers)}</details>")]
+        new = differences.difference(stage)
+        rows.append(("New", f'<a href="diff.html">{new.new} lines against {number_of(new.below)}</a>' if new else ""))
         for kind, words in (("try", "Tasks"), ("break", "Mistakes")):
             rows.append((words, " ".join(f'<a href="{name}" title="{html.escape(parts[0].title)}">{number}</a>'
                                          for name, each, number, parts in exercises.exercises(stage) if each == kind)))
+        rows.append(("Quizzes", " ".join(link_to(here, address(path), os.path.basename(path)[:2]) for path in quizzes.after(stage))))
         body = "".join(f"<dt>{words}</dt><dd>{text}</dd>" for words, text in rows if text)
         return f'<nav class="code" aria-label="The code of this stage"><dl>{body}</dl></nav>\n'
 
@@ -233,7 +243,7 @@ class Book:
             self.want(path)
         for name in bench.WORKER:
             self.copy(os.path.join(bench.WEB, name), f"web/{name}")
-        for path in bench.kernels_of(data):
+        for path in bench.kernels_of(data) + watch.kernels_of(stage):
             self.copy(path, f"ptx/{os.path.basename(path)}")
 
     def copy(self, path, to):
@@ -243,8 +253,9 @@ class Book:
         shutil.copy(path, to)
 
     def put_exercises(self, stage):
-        """The pages of a stage's tasks and mistakes."""
+        """The pages of a stage's tasks and mistakes, and of what is new in it."""
         lesson = f"stages/{stage}/README.md"
+        back = f'<p class="path"><a href="index.html">{html.escape(contents.title_of(lesson))}</a></p>'
         for name, kind, number, parts in exercises.exercises(stage):
             here = f"stages/{stage}/{name}"
             if kind == "try":
@@ -252,9 +263,12 @@ class Book:
             else:
                 body = exercises.mistake_page(stage, number, parts, bench.is_there(stage))
             title = f"{'Task' if kind == 'try' else 'Mistake'} {number_of(stage)}-{number}"
-            back = f'<p class="path"><a href="index.html">{html.escape(contents.title_of(lesson))}</a></p>'
             self.put_page(here, title, f"<article>{back}{body}</article>", Around("exercise", near=lesson))
             self.index.add(here, title, f"{title}: {parts[0].title}", "")
+        if differences.difference(stage):
+            here = f"stages/{stage}/diff.html"
+            body = differences.page(stage, here, self.want)
+            self.put_page(here, f"New in {stage}", f"<article>{back}{body}</article>", Around("exercise", near=lesson))
 
     def put_file(self, path):
         """What a link to a file or a folder leads to."""

@@ -2,10 +2,12 @@
 
     break_ptx.py FOLDER [NN...]     all stages, or those with these numbers
 
-FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b. FOLDER/04-3.txt is what nvcc
-says of a kernel that it refuses. A file is made again only if one of its sources has changed. A mistake that changes
-what the host does has no file: the stage's program would have to be compiled anew.
+FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b, FOLDER/07-slots-2.ptx.gz a
+variant that only an explorable runs (watch.py). FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is
+made again only if one of its sources has changed. Of a mistake that changes what the host does this is the kernel alone;
+common/web/variants.py compiles its host code.
 """
+import concurrent.futures
 import glob
 import gzip
 import hashlib
@@ -13,23 +15,41 @@ import os
 import shutil
 import sys
 
-from exercises import changes
-from tree import STAGES, files_of, headers_of, included, number_of, read
+from tree import STAGES, Broken, files_of, included, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
+from change import changes
 from workshop import Workshop
 
 # With these every kernel of a stage is launched by one.
 RUNS = [f"--head-dim={head_dim} --lse {mask}" for head_dim in (64, 128) for mask in ("", "--causal")]
 
+# Kernels that no lesson has: (the stage, what is replaced in its kernel.cu), by the name of the PTX. Each text stands
+# there once. They are for a head dimension of 64.
+SLOTS = "KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM)"
+SIZE = ("static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "
+        '"see tiles.h");', "")
+VARIANTS = {f"07-slots-{slots}": ("07-warp-specialization",
+                                  [(SLOTS, SLOTS.replace("SLOTS_OF(HEAD_DIM)", str(slots))), SIZE]) for slots in (2, 3)}
 
-def host_files(stage):
-    """The files that the host's code is made from: a stage's .c files, and all headers that they include."""
-    found = [path for path in files_of(stage) if path.endswith(".c")]
+
+def with_headers(paths):
+    """Files, and all headers that they include."""
+    found = list(paths)
     for path in found:  # it grows
         found += [header for header in included(path) if header not in found]
     return found
+
+
+def host_files(stage):
+    """The files that the host's code is made from: a stage's .c files and their headers."""
+    return with_headers(path for path in files_of(stage) if path.endswith(".c"))
+
+
+def kernel_files(stage):
+    """The files that a stage's PTX is made from."""
+    return with_headers([f"stages/{stage}/kernel.cu"])
 
 
 def concerns_host(change):
@@ -37,9 +57,15 @@ def concerns_host(change):
     return any(path.endswith(".c") or path in host_files(change.stage) for path in change.files)
 
 
-def key_of(stage, patch=""):
-    """What a kernel is made from, in a few letters."""
-    texts = [read(path) for path in files_of(stage) + headers_of(stage)]
+def has_variant(change):
+    """Whether a mistake that runs changes the host's code, and of that only the stage's: then this code is compiled once
+    more, as the mistake has it."""
+    return bool(concerns_host(change) and change.all("Run") and all(path.startswith("stages/") for path in change.files))
+
+
+def key_of(paths, patch=""):
+    """What is made from these files and a patch, in a few letters."""
+    texts = [read(path) for path in paths]
     texts += [patch, read("build/nvcc-flags") if os.path.exists("build/nvcc-flags") else ""]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
@@ -69,13 +95,13 @@ def put(folder, name, key, kernel=None, refusal=None):
 def make_break(folder, change):
     """The kernel of one mistake. The workshop compiles it as make break-NN-K does."""
     name = f"{number_of(change.stage)}-{change.key}"
-    key = key_of(change.stage, change.patch)
-    if concerns_host(change) or is_made(folder, name, key):
+    key = key_of(kernel_files(change.stage), change.patch)
+    if is_made(folder, name, key):
         return
     print(f"  PTX {name}", flush=True)
     workshop = Workshop(f"book-{name}", change.stage)
     workshop.change(change)
-    text, built = workshop.build(runs=RUNS)
+    text, built = workshop.build_kernels(RUNS)
     if built:
         with open(workshop.kernels(), encoding="utf-8") as file:
             put(folder, name, key, kernel=file.read())
@@ -84,17 +110,50 @@ def make_break(folder, change):
     shutil.rmtree(workshop.folder)
 
 
+def make_variant(folder, name):
+    """The kernel of an explorable: a stage's with other words in some places."""
+    stage, changed = VARIANTS[name]
+    path = f"stages/{stage}/kernel.cu"
+    text = read(path)
+    for old, new in changed:
+        if text.count(old) != 1:
+            raise Broken(f"{path}: the explorable's kernel {name} needs these words there once: {old}")
+        text = text.replace(old, new)
+    key = key_of(kernel_files(stage), text)
+    if is_made(folder, name, key):
+        return
+    print(f"  PTX {name}", flush=True)
+    workshop = Workshop(f"book-{name}", stage)
+    workshop.own(path)
+    with open(os.path.join(workshop.folder, path), "w", encoding="utf-8") as file:
+        file.write(text)
+    said, built = workshop.build(runs=["--head-dim=64"])
+    if not built:
+        raise Broken(f"the explorable's kernel {name} does not compile: {said}")
+    put(folder, name, key, kernel=read(workshop.kernels()))
+    shutil.rmtree(workshop.folder)
+
+
+def make_stage(folder, stage):
+    """The kernel of a stage, which is built already."""
+    key = key_of(kernel_files(stage))
+    if not is_made(folder, number_of(stage), key):
+        with open(f"build/kernels/{stage}.ptx", encoding="utf-8") as file:
+            put(folder, number_of(stage), key, kernel=file.read())
+
+
 def main(folder, numbers):
-    """Makes what is missing or old."""
+    """Makes what is missing or old, as many at a time as there are cores."""
     os.makedirs(folder, exist_ok=True)
-    for stage in STAGES:
-        if not numbers or number_of(stage) in numbers:
-            key = key_of(stage)
-            if not is_made(folder, number_of(stage), key):
-                with open(f"build/kernels/{stage}.ptx", encoding="utf-8") as file:
-                    put(folder, number_of(stage), key, kernel=file.read())
-            for change in changes(stage, "breaks"):
-                make_break(folder, change)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        made = []
+        for stage in STAGES:
+            if not numbers or number_of(stage) in numbers:
+                make_stage(folder, stage)
+                made += [pool.submit(make_break, folder, change) for change in changes(stage, "breaks")]
+                made += [pool.submit(make_variant, folder, name) for name in VARIANTS if VARIANTS[name][0] == stage]
+        for one in made:
+            one.result()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@ import os
 import posixpath
 import re
 import sys
+from urllib.parse import parse_qs
 
+from differences import difference
 from exercises import exercises
 from tree import STAGES, address, files_of, headers_of, read
 
@@ -41,9 +43,11 @@ def resolved(here, link):
 
 
 def has_anchor(page, anchor):
-    """Whether a page has a heading, a line or lines of this name; or the bench, if it is a run for it."""
+    """Whether a page has a heading, a line or lines of this name; the bench, if it is a run for it; or an explorable."""
     if anchor.startswith("run&"):
         return "Bench" in page.ids
+    if anchor.startswith("watch&"):
+        return f"Watch-{parse_qs(anchor[6:])['name'][0]}" in page.ids
     lines = RANGE.fullmatch(anchor)
     if lines:
         return int(lines[1]) <= int(lines[2]) and f"L{lines[1]}" in page.ids and f"L{lines[2]}" in page.ids
@@ -80,7 +84,7 @@ def faults_of_listings(pages):
 
 
 def faults_of_stages(pages):
-    """Files, tasks and mistakes of a stage to which its lesson does not lead."""
+    """Files, tasks and mistakes of a stage, and what is new in it, to which its lesson does not lead."""
     for stage in STAGES:
         lesson = address(f"stages/{stage}")
         if lesson not in pages:
@@ -88,6 +92,7 @@ def faults_of_stages(pages):
             continue
         wanted = [address(path) for path in files_of(stage) + headers_of(stage)]
         wanted += [f"stages/{stage}/{name}" for name, *_ in exercises(stage)]
+        wanted += [f"stages/{stage}/diff.html"] if difference(stage) else []
         for page in wanted:
             if not pages[lesson].leads_to(lesson, page):
                 yield f"{lesson}: no link leads to {page}"

@@ -1,7 +1,7 @@
 """Markdown as HTML, with the headings' anchors as GitHub makes them. The text stays as it is, except that
 
 - links lead to pages of the book: `link` gives the address of what a link leads to;
-- comments, which are for the tests, are left out;
+- comments, which are for the tests, are left out; but <!-- watch: ring --> is an explorable;
 - wide things can scroll by themselves: tables and pictures stand in a box.
 """
 import html
@@ -15,6 +15,8 @@ from tree import Broken
 
 NUMBER = re.compile(r"[-+]?[\d,.]+( ?(%|x|TFLOPS|ms|µs|GB/s))?( to [\d,.]+)?|")
 SHORT = 24  # characters of code that stay in one line
+COMMAND = re.compile(r"(?:^|(?<=<code>))make [a-z]+-[a-z0-9]+(?:-[a-z0-9]+)?\b", re.MULTILINE)
+WATCH = re.compile(r"<!-- watch: ([a-z-]+) -->\s*")
 TAGS = re.compile(r"</?(details|summary)>")
 
 
@@ -56,10 +58,11 @@ def mark_numbers(tokens, place):
 
 class Writer:
     """Turns the Markdown of one page into HTML. `link` gives (address, attributes) for an address in the text,
-    `command` an address or None for the words of a piece of code, `picture` the address and the SVG of a picture."""
+    `command` an address or None for the words of a piece of code, `picture` the address and the SVG of a picture,
+    `watch` the HTML of an explorable."""
 
-    def __init__(self, path, link, command=lambda words: None, picture=None):
-        self.path, self.link, self.command, self.picture = path, link, command, picture
+    def __init__(self, path, link, command=lambda words: None, picture=None, watch=lambda name: ""):
+        self.path, self.link, self.command, self.picture, self.watch = path, link, command, picture, watch
         self.headings = []  # (level, anchor, title)
         self.pictures, self.tag = 0, ""
         self.markdown = MarkdownIt("commonmark").enable("table")
@@ -129,10 +132,20 @@ class Writer:
 
     def html(self, _, tokens, place):
         """Comments go, folded blocks stay. Other tags would be a surprise."""
+        marker = WATCH.fullmatch(tokens[place].content)
+        if marker:
+            return self.watch(marker[1])
         text = re.sub(r"<!--.*?-->\n?", "", tokens[place].content, flags=re.DOTALL)
         if "<" in TAGS.sub("", text):
             raise Broken(f"{self.path}: the book knows <details> and <summary>, and not {text.strip()}")
         return text
 
     def block(self, _, tokens, place):
-        return listing.block(tokens[place].content, tokens[place].info)
+        """A block of commands leads to their pages, as a command in a sentence does."""
+        text = listing.block(tokens[place].content, tokens[place].info)
+        return COMMAND.sub(self.linked, text) if listing.COMMAND.match(tokens[place].content) else text
+
+    def linked(self, match):
+        """A command of a block, as a link if it has a page."""
+        found = self.command(match[0])
+        return f'<a class="code" href="{html.escape(found)}">{match[0]}</a>' if found else match[0]

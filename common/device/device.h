@@ -58,6 +58,7 @@ typedef struct DeviceOptions {
   int threads;          // emulator: CPU threads, 0: one for each core
   bool fair;            // emulator: one instruction of each warp in turn
   int steps;            // emulator: the most steps that are recorded, 0: none
+  int values_of;        // emulator: the thread of each block whose results are steps too, from 1; 0: none
 } DeviceOptions;
 
 typedef struct DeviceInfo {

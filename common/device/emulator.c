@@ -161,6 +161,7 @@ bool emulator_device_open(Device *device, const DeviceOptions *options, DeviceEr
                              .threads = options->threads,
                              .fair = options->fair,
                              .steps = options->steps,
+                             .values_of = options->values_of,
                              .tunes_malloc = true};
   device->state = emulator_open(&request);
   if (!device->state) return device_set_error(error, DEVICE_OUT_OF_MEMORY, "the host has no memory for the emulator");

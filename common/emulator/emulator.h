@@ -31,6 +31,7 @@ typedef struct EmulatorOptions {
   // warp runs until it waits.
   bool fair;
   int steps;  // how many steps are recorded, 0: none. They need a fair schedule and one host thread, and get both
+  int values_of;  // a thread of each block whose results are steps too, from 1; 0: none
 } EmulatorOptions;
 
 typedef struct EmulatorError {
@@ -419,13 +420,19 @@ typedef enum CounterKind {
   // Those of COUNTER_INST_MUFU that must also take and give subnormal numbers: ex2, lg2, rcp, rsqrt and sqrt of fp32
   // without .ftz. ptxas makes at least four instructions of each.
   COUNTER_INST_MUFU_SCALED,
-  // Waits for an mbarrier (test_wait, try_wait) whose phase was over already when the warp looked first. Under the
-  // default schedule loads complete as late as possible, in the order in which they were issued: such a wait is for
-  // something that was issued before what other waits needed earlier.
+  // Waits for an mbarrier (test_wait, try_wait) whose phase was over already when the warp looked first, and
+  // barrier.cluster.wait where all threads of the cluster have arrived. Under the default schedule loads complete as
+  // late as possible, in the order in which they were issued: such a wait is for something that was issued before what
+  // other waits needed earlier.
   COUNTER_WAITS_AT_ONCE,
   // For each bulk or tensor load, how many loads into the cluster's shared memory are pending once it has started,
   // itself included. Their sum: divided by the number of loads it is the mean.
   COUNTER_LOADS_IN_FLIGHT,
+  // For each setmaxnreg that changes a warp's share, the registers of its 32 threads afterwards. Where each warp
+  // executes one, the sum is what all threads have together; the launch gave the rest in vain.
+  COUNTER_SETMAXNREG_REGISTERS,
+  // red instructions to global memory of warps that hold what they have waited for: as COUNTER_INST_UNTIL_ARRIVAL.
+  COUNTER_REDUCTIONS_UNTIL_ARRIVAL,
   COUNTER_KIND_COUNT,
 } CounterKind;
 
@@ -456,7 +463,14 @@ typedef enum EmulatorStepKind {
   EMULATOR_STEP_INSTRUCTION,       // a warp executes an instruction; a poll that fails is one too
   EMULATOR_STEP_OPERATION_BEGINS,  // a copy, or a warp's part of a wgmma; what: its number, from 1
   EMULATOR_STEP_OPERATION_ENDS,    // its data has moved; what: the number
-  EMULATOR_STEP_PHASE_ENDS,        // of an mbarrier; what: its address in the block's shared memory
+  EMULATOR_STEP_MBARRIER_BEGINS,   // an mbarrier is initialised
+  EMULATOR_STEP_MBARRIER_CHANGES,  // arrivals, or bytes that are announced or have come; what: the number of the
+                                   // operation that did it, 0: the warp itself
+  EMULATOR_STEP_PHASE_ENDS,        // of an mbarrier; pending: of the next phase
+  EMULATOR_STEP_WAIT_PASSES,       // the lanes ask for a phase, and it is over
+  EMULATOR_STEP_WAIT_FAILS,        // and it is not
+  EMULATOR_STEP_VALUE,             // what: the bits of a 32-bit result that the instruction before it computed in one
+                                   // lane, in the order of its operands: EmulatorOptions.values_of
 } EmulatorStepKind;
 
 // Numbers of 32 bits each, so that an array of them can be written to a file and read as one.
@@ -468,7 +482,10 @@ typedef struct EmulatorStep {
   int32_t ptx_line;
   int32_t file, line;  // the source line; file: emulator_step_file, -1 when unknown
   uint32_t what;
-  uint32_t phase;  // that ends, from 0
+  uint32_t mbarrier;  // its address in the block's shared memory; of a copy, that which counts its bytes, or 0
+  int32_t phase;      // of the mbarrier, from 0: the one that ends, is under way, or is asked for (-1 before the first)
+  int32_t pending;    // arrivals that the phase still waits for
+  int32_t bytes;      // that it still waits for; of a copy, those that it brings
 } EmulatorStep;
 
 // The steps since the emulator opened, and whether there was room for all.

@@ -115,6 +115,7 @@ static int run_stage(Session *session, const DeviceImage *image, const char *pat
   device.threads = (int)options->threads;
   device.fair = options->fair;
   device.steps = options->steps ? MAX_STEPS : 0;
+  device.values_of = options_given(options, OPTION_VALUES) ? (int)options->values + 1 : 0;
   session->device = device_open(&device, &device_error);
   if (!session->device) return session_fail_with(session, &device_error);
   int code = run_on_device(session, image);

@@ -89,6 +89,7 @@ typedef struct Options {
   const char *json;
   bool fair;
   const char *steps;
+  uint64_t values;  // a thread; only if it was given
   const char *ptx;
   bool help;
   const char *stage_values[MAX_STAGE_OPTIONS];  // of the stage's own options: NULL not given, "" without a value
@@ -133,6 +134,7 @@ typedef enum OptionIndex {
   OPTION_COUNTERS_CSV,
   OPTION_JSON,
   OPTION_STEPS,
+  OPTION_VALUES,
   OPTION_PTX,
   OPTION_HELP,
   OPTION_COUNT,
@@ -331,6 +333,7 @@ typedef struct CheckResult {
   int rows_per_head;
   uint64_t compared, wrong;  // elements
   uint64_t not_finite;       // elements of the whole output that are NaN or infinite
+  uint64_t unwritten;        // of these, elements that still have the bits that the array was filled with before
   size_t first_not_finite;
   double max_error;      // of the elements compared; NaN when one of them is
   double worst;          // the largest error / limit

@@ -112,6 +112,9 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_STEPS] = {"steps", "FILE",
                       "emulator: write what each warp and copy did to FILE, in order; --fair, and one thread",
                       TYPE_TEXT, FIELD(steps), 0, 0},
+    [OPTION_VALUES] = {"values", "N",
+                       "emulator: with --steps, also what the instructions of thread N of each block computed",
+                       TYPE_NUMBER, FIELD(values), 0, 1023},
     [OPTION_PTX] = {"ptx", "FILE", "emulator: run the PTX in FILE instead of the stage's own", TYPE_TEXT, FIELD(ptx), 0,
                     0},
     [OPTION_HELP] = {"help", NULL, "print this text", TYPE_FLAG, FIELD(help), 0, 0},
@@ -314,9 +317,9 @@ static int option_of(const Options *options, DeviceKind kind) {
   static const OptionIndex gpu[] = {OPTION_CSV, OPTION_TRACE, OPTION_REPEAT};
   static const OptionIndex emulator[] = {OPTION_PTX,        OPTION_COUNTERS, OPTION_COUNTERS_CSV, OPTION_SCHEDULE,
                                          OPTION_STEP_LIMIT, OPTION_HAZARDS,  OPTION_STRICT,       OPTION_THREADS,
-                                         OPTION_JSON,       OPTION_FAIR,     OPTION_STEPS};
+                                         OPTION_JSON,       OPTION_FAIR,     OPTION_STEPS,        OPTION_VALUES};
   const OptionIndex *list = kind == DEVICE_GPU ? gpu : emulator;
-  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 11); i++)
+  for (int i = 0; i < (kind == DEVICE_GPU ? 3 : 12); i++)
     if (options_given(options, list[i]) && !(list[i] == OPTION_REPEAT && options->repeat == 0)) return (int)list[i];
   return -1;
 }
@@ -337,6 +340,9 @@ bool options_device(const Options *options, DeviceKind *kind, char error[ERROR_S
   if ((options->fair || options->steps) && options_given(options, OPTION_SCHEDULE) && options->schedule)
     return refuse_option(error, "--schedule=%" PRIu64 " is a random order, and --%s a fair one; give one of the two",
                          options->schedule, options->fair ? "fair" : "steps");
+  if (options_given(options, OPTION_VALUES) && !options->steps)
+    return refuse_option(error, "--values=%" PRIu64 " adds values to the steps of a run; give --steps=FILE as well",
+                         options->values);
   if (*kind == DEVICE_AUTO && emulator >= 0) *kind = DEVICE_EMULATOR;
   return true;
 }

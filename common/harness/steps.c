@@ -1,4 +1,4 @@
-// --steps: the record of steps, as a program reads it: an array of numbers of 32 bits, nine for each step.
+// --steps: the record of steps, as a program reads it: an array of numbers of 32 bits, twelve for each step.
 #include "../emulator/emulator.h"
 #include "harness.h"
 

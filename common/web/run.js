@@ -3,16 +3,19 @@
 //
 // A request has
 //   stage     the stage's number, "06"
+//   variant   the key of a mistake, "6b", whose host code the stage is to have (variants.py); or nothing
 //   ptx       the text of its PTX
 //   options   those of its program, ["--seqlen=256", "--causal"]
 //   edited    whether the text is the reader's own: then all of it is checked, and a fault in it is the reader's
 //   sources   texts of source files by their paths, for --counters, which prints their lines; or nothing
 //   steps     whether to record steps
+// or, instead of all these,
+//   layout    the arguments of a question where things lie (common/web/layout.h); the answer is the result's report
 // and a result
 //   code      the exit code of the program
 //   report, errors, terminal   what it printed: to standard output, to standard error, and both as they came
 //   error, outputs, hazards, counters, lines   as in the file of --json (common/harness/json.c)
-//   steps     the record of steps, nine numbers each (EmulatorStep in common/emulator/emulator.h), or null
+//   steps     the record of steps, twelve numbers each (EmulatorStep in common/emulator/emulator.h), or null
 'use strict';
 
 // Of a run that ended at its options.
@@ -39,7 +42,7 @@ async function runStage(createStages, module, request) {
   const output = [], errors = [], terminal = [];
   let code = null;
   const instance = await createStages({
-    thisProgram: `stage-${request.stage}`,
+    thisProgram: request.layout ? 'layout' : `${request.variant ? `${request.variant}/` : ''}stage-${request.stage}`,
     print(line) { output.push(line); terminal.push(line); },
     printErr(line) { errors.push(line); terminal.push(line); },
     quit(status, exit) { code = status; throw exit; },
@@ -49,9 +52,9 @@ async function runStage(createStages, module, request) {
     },
   });
   const files = instance.FS;
-  files.writeFile(request.edited ? '/edited.ptx' : `/stage-${request.stage}.ptx`, request.ptx);
+  if (!request.layout) files.writeFile(request.edited ? '/edited.ptx' : `/stage-${request.stage}.ptx`, request.ptx);
   writeSources(files, request.sources || {});
-  const options = ['--device=emulator', '--threads=1', '--json=/record.json',
+  const options = request.layout ?? ['--device=emulator', '--threads=1', '--json=/record.json',
     ...(request.edited ? ['--ptx=edited.ptx'] : []), ...(request.steps ? ['--steps=/steps'] : []), ...request.options];
   try {
     const returned = instance.callMain(options);

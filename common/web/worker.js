@@ -33,7 +33,7 @@ async function answer(request) {
   const began = performance.now();
   try {
     postMessage({progress: 'compiling'});
-    const [module, ptx] = await Promise.all([compiled(), request.ptx ?? load(request.ptxUrl)]);
+    const [module, ptx] = await Promise.all([compiled(), request.ptx ?? (request.layout ? '' : load(request.ptxUrl))]);
     postMessage({progress: 'running'});
     const result = await runStage(createStages, module, {...request, ptx});
     postMessage({...result, ms: performance.now() - began});

@@ -119,8 +119,9 @@ void async_release(AsyncOp *op) {
 void async_finish(Cluster *cluster, AsyncOp *op) {
   if (op->performed) return;
   op->performed = true;
-  if (op->step) step_operation_ends(op->warp, op->inst, 1u << op->lane, op->step);
+  uint32_t outer = op->step ? step_operation_ends(op->warp, op->inst, 1u << op->lane, op->step) : 0;
   op->perform(cluster, op);
+  if (op->step) step_operation_is_over(op->warp, outer);
   cluster->progress++;
   if (op->clock) agent_end(&cluster->check, op->agent);
   unlink_pending(cluster->async, op);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../report/hazard.h"
+#include "../report/steps.h"
 #include "../check/order.h"
 #include "../memory/access.h"
 #include "../host/host_memory.h"
@@ -161,6 +162,7 @@ void bulk_issue_load(Warp *warp, const Inst *inst, int lane, const Pieces *piece
   *load = (Load){.shared = shared, .mbarrier = mbarrier->address, .bytes = bytes, .mode = mode, .count = pieces->count};
   if (list) memcpy(load->pieces, pieces->items, list);
   op->mbarrier = mbarrier->address;
+  if (op->step) step_operation_is_copy(warp, op->step, mbarrier->address, bytes);
   op->known = race_lane_clocks(&warp->check, lane);
   mbarrier_touch_async(op, lane, mbarrier, true);
   count_pieces(warp, inst, pieces, true, mode);

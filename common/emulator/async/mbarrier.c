@@ -1,6 +1,7 @@
 // mbarrier instructions, PTX ISA 9.7.13.15; what they do to the objects is in mbarrier_object.c.
 #include "../check/order.h"
 #include "../report/hazard.h"
+#include "../report/steps.h"
 #include "../warp/lanes.h"
 #include "../warp/decoder.h"
 #include "../warp/warp.h"
@@ -170,13 +171,11 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   Origin origin = {warp, lane, inst};
   if (plan->wait == WAIT_PARITY) {
     u32 given = SLOT(warp, inst->a, const u32)[lane];
-    if (given == UINT32_MAX)
-      hazard_report_graded(
-          HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
-          "a phase's parity is 0 or 1, not -1. Triton's kernels wait with -1 and run on Hopper GPUs, so "
-          "these seem to look at the last bit");
-    else if (given > 1)
-      mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
+    if (given > 1)
+      hazard_report_graded(HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
+                           "a phase's parity is 0 or 1, not %d. The hardware looks at the last bit alone, so this waits "
+                           "for parity %u",
+                           (int)given, given & 1);
     *parity = given & 1;
     *completed = *parity != (mbarrier->phase & 1);
     return;
@@ -187,6 +186,15 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   *parity = (u32)(state >> 61) & 1;
   *completed = behind > 0;
   if (behind > 1) mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "%s", stale_state);
+}
+
+// The phase that is over, or the one that is not.
+static void record_wait(const Warp *warp, const Inst *inst, Mask lanes, EmulatorStepKind kind,
+                        const Mbarrier *mbarrier) {
+  MbarrierState state = mbarrier_state(mbarrier);
+  u32 phase = mbarrier->phase - (kind == EMULATOR_STEP_WAIT_PASSES);
+  MbarrierStep step = {kind, mbarrier->address, phase, state.pending, state.tx};
+  if (lanes) step_mbarrier(warp, inst, lanes, &step);
 }
 
 static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarrier) {
@@ -208,6 +216,10 @@ static bool wait_object(Warp *warp, const Inst *inst, Mask mask, Mbarrier *mbarr
       mbarrier_note_wait(warp, inst, 1u << lane, mbarrier, parity);
   }
   *result = (*result & ~mask) | done;
+  if (warp_launch(warp)->record) {
+    record_wait(warp, inst, done, EMULATOR_STEP_WAIT_PASSES, mbarrier);
+    record_wait(warp, inst, mask & ~done, EMULATOR_STEP_WAIT_FAILS, mbarrier);
+  }
   if (!done) return true;
   warp_set_meanwhile(warp, MEANWHILE_HOLDING, true);
   mbarrier_note_wait(warp, inst, done, NULL, 0);

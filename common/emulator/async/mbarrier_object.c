@@ -102,6 +102,13 @@ static void set_state(Mbarrier *mbarrier, MbarrierState state) {
   memcpy(mbarrier->region->data + mbarrier->offset, &mbarrier->word, MBARRIER_BYTES);
 }
 
+static void record_change(const Mbarrier *mbarrier, Origin origin, EmulatorStepKind kind) {
+  if (!warp_launch(origin.warp)->record) return;
+  MbarrierState state = mbarrier_state(mbarrier);
+  step_mbarrier(origin.warp, origin.inst, 1u << origin.lane,
+                &(MbarrierStep){kind, mbarrier->address, mbarrier->phase, state.pending, state.tx});
+}
+
 // ---- reports ----
 
 void mbarrier_fault(MbarrierFault fault, Origin origin, uint64_t address, const char *format, ...) {
@@ -258,6 +265,7 @@ void mbarrier_create(Warp *warp, const Inst *inst, int lane, const Access *acces
                          .init = origin,
                          .init_clock = warp->check.clocks[lane].own};
   set_state(mbarrier, state);
+  record_change(mbarrier, origin, EMULATOR_STEP_MBARRIER_BEGINS);
   cluster->progress++;
 }
 
@@ -311,7 +319,7 @@ static void end_phase(Cluster *cluster, Mbarrier *mbarrier) {
         "The copy at %s is not in the bytes that this phase expects. Add its bytes if it belongs to the phase. If it "
         "belongs to a later one, issue it after the end of this one. If several threads issue it, let one.",
         fault, named_line(cluster->launch->program->module, copy->inst->source).text);
-  if (cluster->launch->record) step_phase(cluster, mbarrier->address, mbarrier->phase);
+  if (cluster->launch->record) step_phase_ends(cluster, mbarrier->address, mbarrier->phase, state.expected);
   mbarrier->phase++;
   set_state(mbarrier,
             (MbarrierState){.pending = state.expected, .expected = state.expected, .phase = mbarrier->phase & 7});
@@ -334,6 +342,7 @@ bool mbarrier_expect(Cluster *cluster, Mbarrier *mbarrier, Origin origin, int64_
   mbarrier->has_bytes = true;
   state.tx = (int32_t)tx;
   set_state(mbarrier, state);
+  record_change(mbarrier, origin, EMULATOR_STEP_MBARRIER_CHANGES);
   cluster->progress++;
   end_phase(cluster, mbarrier);
   return true;
@@ -372,6 +381,7 @@ bool mbarrier_arrive(Cluster *cluster, Mbarrier *mbarrier, Origin origin, uint32
     state.pending -= count;
     if (drop) state.expected -= count;
     set_state(mbarrier, state);
+    record_change(mbarrier, origin, EMULATOR_STEP_MBARRIER_CHANGES);
     if (state.pending == 0) arm(mbarrier);
     cluster->progress++;
     end_phase(cluster, mbarrier);
@@ -446,6 +456,7 @@ bool mbarrier_add_pending(Mbarrier *mbarrier, Origin origin, uint32_t count) {
     return false;
   }
   set_state(mbarrier, state);
+  record_change(mbarrier, origin, EMULATOR_STEP_MBARRIER_CHANGES);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../report/hazard.h"
+#include "../report/steps.h"
 #include "../check/order.h"
 #include "../memory/access.h"
 #include "../memory/atomic.h"
@@ -72,6 +73,7 @@ static bool store_lane(Warp *warp, const Inst *inst, int lane, uint64_t address,
   if (!mbarrier) return false;
   AsyncOp *op = async_issue(warp, inst, 1u << lane, perform, true, sizeof(Store));
   op->mbarrier = mbarrier->address;
+  if (op->step) step_operation_is_copy(warp, op->step, mbarrier->address, (u32)bytes);
   op->known = race_lane_clocks(&warp->check, lane);
   mbarrier_touch_async(op, lane, mbarrier, false);
   Store *store = op->payload;

@@ -93,3 +93,5 @@ void count_atomic_loop(Warp *warp, const Inst *inst, Space space, Mask mask, con
 // time.
 void count_matrix_rows(Warp *warp, const Inst *inst, Space space, Mask mask, const uint64_t addresses[LANES],
                        AccessKind kind);
+// In how many wavefronts shared memory serves lanes that it takes together, `size` bytes each.
+unsigned shared_wavefronts(Mask mask, const uint64_t addresses[LANES], int size);

@@ -54,10 +54,9 @@ static Mask without_repeated_half(Mask mask, const uint64_t addresses[LANES]) {
 // It serves 32 banks of 4 bytes at a time, in a wavefront. Lanes that want different words of one bank need a wavefront
 // each: a bank conflict. Lanes that want the same word share it, but those of an atomic operation take turns.
 
-// Serves the lanes of mask together. Elements of 8 or 16 bytes are aligned, so they conflict as if there were 16 banks
-// of 8 bytes or 8 of 16.
-static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, bool take_turns) {
-  if (!mask) return;
+// The wavefronts of the lanes of mask together. Elements of 8 or 16 bytes are aligned, so they conflict as if there
+// were 16 banks of 8 bytes or 8 of 16.
+static unsigned wavefronts_of(Mask mask, const uint64_t addresses[LANES], int size, bool take_turns) {
   int shift = size <= BANK_BYTES ? 2 : __builtin_ctz((unsigned)size);
   uint8_t bank[LANES];
   uint64_t key[LANES];
@@ -68,6 +67,16 @@ static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES]
   }
   unsigned wavefronts = 0;
   for (uint32_t used; mask; wavefronts++) mask = serve_turn(mask, bank, key, &used);
+  return wavefronts;
+}
+
+unsigned shared_wavefronts(Mask mask, const uint64_t addresses[LANES], int size) {
+  return wavefronts_of(mask, addresses, size, false);
+}
+
+static void serve(InstCounts *counts, Mask mask, const uint64_t addresses[LANES], int size, bool take_turns) {
+  if (!mask) return;
+  unsigned wavefronts = wavefronts_of(mask, addresses, size, take_turns);
   counts->wavefronts += wavefronts;
   counts->conflicts += wavefronts - 1;
 }

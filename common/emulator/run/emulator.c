@@ -17,7 +17,7 @@ Emulator *emulator_open(const EmulatorOptions *options) {
   if (options->steps > 0) {
     emulator->options.fair = true;
     emulator->options.threads = 1;
-    emulator->steps = (StepRecord){.most = options->steps, .complete = true};
+    emulator->steps = (StepRecord){.most = options->steps, .values_of = options->values_of, .complete = true};
   }
   emulator->global.next_base = GLOBAL_WINDOW;
   emulator->global.usage = &emulator->usage;

@@ -6,6 +6,7 @@
 #include "../report/hazard.h"
 #include "../report/undefined.h"
 #include "../report/steps.h"
+#include "../scalar/contraction.h"
 #include "../warp/warp.h"
 
 // A group is passed over after this many turns in which others of its warp could not run.
@@ -136,12 +137,15 @@ static int run_group(Warp *warp, const Inst *code, InstCounts *counts, int budge
   }
 }
 
-// Under a fair schedule a group is chosen for each instruction.
-static void record_step(Warp *warp, const Inst *code) {
+// Executes one instruction of the running group, under a fair schedule, and records it.
+static int run_recorded(Warp *warp, const Inst *code, InstCounts *counts) {
   const Group *group = &warp->groups[warp->current];
-  const Inst *inst = &code[group->pc];
-  Mask lanes = group->mask & guarded_lanes(warp, inst);
-  if (lanes) step_instruction(warp, group->pc, lanes);
+  uint32_t pc = group->pc;
+  Mask lanes = group->mask & guarded_lanes(warp, &code[pc]);
+  if (lanes) step_instruction(warp, pc, lanes);
+  int executed = run_group(warp, code, counts, 1);
+  if (lanes && !contraction_left_nothing(&code[pc])) step_values(warp, pc, lanes);
+  return executed;
 }
 
 int warp_run(Warp *warp, int budget) {
@@ -154,8 +158,7 @@ int warp_run(Warp *warp, int budget) {
   while (executed < budget && !warp->yield && !launch->stopped) {
     warp->current = choose_group(warp, code);
     if (warp->current < 0) break;
-    if (launch->record) record_step(warp, code);
-    executed += run_group(warp, code, counts, budget - executed);
+    executed += launch->record ? run_recorded(warp, code, counts) : run_group(warp, code, counts, budget - executed);
     if (!warp->groups[warp->current].mask) remove_group(warp, warp->current);
   }
   // Lanes may have come to where others of their warp wait for them with the slice's last instruction.

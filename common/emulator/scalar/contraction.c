@@ -410,6 +410,11 @@ static void keep_factors(Search *search, Inst *mul) {
   mul->execute = execute_keeping;
 }
 
+bool contraction_left_nothing(const Inst *mul) {
+  const Inst *inst = mul->execute == execute_keeping ? &((const Keeper *)mul->extra)->mul : mul;
+  return inst->execute == execute_nothing;
+}
+
 // Nothing needs the rounded product if all its sums are fused.
 static void change_product(Search *search, Product *product) {
   Inst *mul = product->mul;

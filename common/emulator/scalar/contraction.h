@@ -21,6 +21,9 @@
 // Called after a program is decoded: makes fma of the sums that ptxas fuses.
 void contract_products(Decoder *decoder);
 
+// Whether it is a product that only such sums read: its register stays as it was.
+bool contraction_left_nothing(const Inst *mul);
+
 // float.c and half.c: makes the fma of an add or a sub of their types, with its .ftz and .sat; its operands stay.
 void float_fuse(Inst *sum);
 void half_fuse(Decoder *decoder, Inst *sum);

@@ -36,6 +36,12 @@ ALWAYS_INLINE int pair_place(int pair, int lane) {
   return (lane / 4 + 8 * (pair % 2)) * MAX_N + 8 * (pair / 2) + 2 * (lane % 4);
 }
 
+void wgmma_place(int lane, int number, int *row, int *column) {
+  int place = pair_place(number / 2, lane);
+  *row = place / MAX_N;
+  *column = place % MAX_N + number % 2;
+}
+
 // ---- performing: the data moves, the result arrives ----
 
 // Copies a matrix of `rows`, a multiple of 8, from row `first` on: packed rows of `bytes` each.

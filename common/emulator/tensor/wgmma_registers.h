@@ -35,6 +35,11 @@ bool register_in_flight(const WgmmaState *state, Slot slot);
 // Writes the results of wgmma `number` to all registers that name them. results[element][lane].
 void registers_receive(Warp *warp, uint32_t number, const uint32_t (*results)[LANES]);
 
+// ---- wgmma.c ----
+
+// Which element of its warp's 16 rows of D (fp32) a lane has in register `number` of the instruction's list.
+void wgmma_place(int lane, int number, int *row, int *column);
+
 // ---- wgmma_plan.c ----
 
 // What a wgmma.mma_async computes and where its operands are. PTX ISA 9.7.16.5, sparse 9.7.16.6.
