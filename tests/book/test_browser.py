@@ -16,6 +16,7 @@ import threading
 import unittest
 
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.chrome.service import Service
@@ -345,7 +346,11 @@ class Bench(InBrowser):
             for request in self.script(ALL_RUNS, os.environ.get("QUICK", "")):
                 with self.subTest(path, **request):
                     self.script(ONE_RUN, request)
-                    seen = self.wait(lambda: self.script("return window.seen"), 600)  # a race at each step takes long
+                    try:
+                        seen = self.wait(lambda: self.script("return window.seen"), 600)  # a race at each step takes long
+                    except TimeoutException:
+                        self.script("stop()")  # or it would answer for the next run
+                        raise
                     self.assertEqual(seen["missing"], [], seen["terminal"][-1500:])
                     self.assertTrue(request["kernel"] or seen["outcome"] == "right", seen["terminal"][-1500:])
                     runs += 1
