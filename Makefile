@@ -98,7 +98,7 @@ test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 record-golden: build/golden/record ## on the GPU: records tests/golden again, and prints where the GPU differs from the model
 	@$< tests/golden build/golden
 record-rules: build/rules/record ## on the GPU: records tests/rules again: what it does where PTX leaves a rule open
-	@$< >build/rules/h100.txt && mv build/rules/h100.txt tests/rules/h100.txt
+	@$< >build/rules/h200.txt && mv build/rules/h200.txt tests/rules/h200.txt
 record-mathematics: $(HOPPER_RUN) ## on the GPU: records tests/mathematics again: all of CUDA's functions, a million inputs each
 	@$(MAKE) --no-print-directory mathematics MATHEMATICS_FLAGS='-gencode arch=compute_90a,code=sm_90a'
 	@mkdir -p build/mathematics/recorded && sh tests/mathematics/on-gpu.sh build/mathematics/recorded

@@ -57,8 +57,9 @@ def decode_stage(library, stage):
     def prepare(problem):
         cache, output = getattr(problem, cache_name), new_decode_output(problem)
         k_scale, v_scale = cache.scales or (None, None)
-        call = hopper_ladder.decode(problem.q, cache.k, cache.v, output, problem.lengths, problem.block_table, k_scale,
-                                    v_scale, stage.number.decode())
+        call = hopper_ladder.decode(problem.q, cache.k, cache.v, output, lengths=problem.lengths,
+                                    block_table=problem.block_table, k_scale=k_scale, v_scale=v_scale,
+                                    stage=stage.number.decode())
         return library_call(library, library.hl_attention_decode, call, output)
 
     return DecodeContender(stage.name.decode(), prepare, cache=cache_name)

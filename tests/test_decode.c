@@ -102,7 +102,7 @@ Test(decode, gives_the_same_bits_in_every_schedule) {
 
 // ---- lengths and pages ----
 
-static const char *const paged[] = {"stage-13d", "stage-13e", "stage-13f"};
+static const char *const paged[] = {"stage-13d", "stage-13e", "stage-13f", "stage-13g"};
 enum { PAGED = sizeof paged / sizeof *paged };
 
 // Lengths on both sides of the edges of pages and tiles, 0 and 1 among them; heads of one tile, many sequences in the
@@ -142,7 +142,8 @@ Test(decode, is_right_with_every_input_and_ragged_lengths) {
     }
 }
 
-// For the same lengths there is one result, whatever the order of the warps and wherever the pages lie.
+// For the same lengths there is one result, whatever the order of the warps and wherever the pages lie. (Stage 13g adds
+// in another order where pages are smaller than its tiles, but only with two panels, a head_dim of 128.)
 Test(decode, gives_the_same_bits_for_the_same_lengths) {
   static const char *const layouts[] = {"--page=16", "--page=64 --schedule=1", "--page=none --schedule=2",
                                         "--page=16 --schedule=3"};
@@ -176,9 +177,36 @@ Test(decode, is_right_for_several_queries) {
     snprintf(options, sizeof options, "%s --batch=5 --keys=90 --lengths=90,3,0,1,%d --schedule=%d", problems[i],
              i % 2 ? 17 : 64, i);
     right_checksum("stage-13f", options);
+    right_checksum("stage-13g", options);
   }
   // A worker begins with a tile of one key, which only the last query sees.
   right_checksum("stage-13f", "--batch=2 --heads=4 --kv-heads=1 --keys=225 --lengths=225,192 --blocks=1");
+  right_checksum("stage-13g", "--batch=2 --heads=4 --kv-heads=1 --keys=385 --lengths=385,384 --blocks=2");
+}
+
+// Stage 13g with two panels: pages of every size, so boxes of 16, 32 and 64 keys; the bits are those of the order of
+// keys, which a page of 64 or more does not change. With heads in one piece no kernel combines, with many parts of a
+// head a whole block combines one row.
+Test(decode, is_right_across_pages_and_for_parts_of_every_number) {
+  static const char *const layouts[] = {"--page=16 --schedule=1", "--page=32", "--page=64", "--page=128 --schedule=2",
+                                        "--page=none --schedule=3"};
+  static const char *const parts[] = {
+      "--keys=1500 --lengths=1500 --heads=3 --kv-heads=1 --blocks=23 --schedule=1",
+      "--keys=1300 --lengths=1300,700 --batch=2 --heads=16 --kv-heads=1 --queries=8 --head-dim=128 --blocks=9",
+      "--keys=200 --lengths=full --page=none --heads=4 --kv-heads=4 --batch=2 --blocks=4",
+      "--keys=200 --lengths=full --page=none --heads=4 --kv-heads=4 --batch=2 --blocks=3 --schedule=2",
+      "--keys=64 --lengths=full --page=none --heads=4 --kv-heads=4 --batch=2 --head-dim=128 --blocks=100",
+  };
+  char options[300];
+  unsigned first = 0;
+  for (int i = 0; i < (SANITIZED ? 2 : 5); i++) {
+    snprintf(options, sizeof options, "--head-dim=128 --batch=4 --keys=300 --lengths=300,0,77,5 --blocks=3 %s",
+             layouts[i]);
+    unsigned checksum = right_checksum("stage-13g", options);
+    if (i == 2) first = checksum;
+    if (i >= 2) cr_expect_eq(checksum, first, "%s", options);
+    right_checksum("stage-13g", parts[i]);
+  }
 }
 
 // One query is what 13d computes, in the same order.
@@ -343,6 +371,30 @@ Test(decode_check, finds_one_wrong_element_and_says_where) {
     cr_expect_eq(check.not_finite, i > 0);
     decode_problem_free(&problem);
   }
+}
+
+// The log-sum-exp has an own limit: one that is off by 1e-4, NaN, or finite where a query sees no key.
+Test(decode_check, finds_a_wrong_log_sum_exp) {
+  const DecodeShape shape = {.batch = 2, .heads = 2, .kv_heads = 1, .keys = 2, .head_dim = 64, .queries = 3};
+  DecodeProblem problem;
+  cr_assert(decode_problem_create(&problem, &shape, INPUT_ONES, 1) && decode_problem_add_lse(&problem));
+  for (int row = 0; row < 12; row++) {  // all scores are 8; the queries see 0, 1, and 2 keys
+    problem.lse[row] = row % 3 ? 8 + logf((float)(row % 3)) : -INFINITY;
+    for (int d = 0; d < 64; d++) problem.o[row * 64 + d] = row % 3 ? bf16_from_double(1) : 0;
+  }
+  DecodeCheck check = check_of(&problem);
+  cr_expect(decode_check_is_right(&check) && check.lse.compared == 12 && check.lse.worst < 0.6, "%g", check.lse.worst);
+  const float wrong[] = {8 + 1e-4f, NAN, -1e30f};
+  const int rows[] = {4, 11, 9};
+  for (int i = 0; i < 3; i++) {
+    float right = problem.lse[rows[i]];
+    problem.lse[rows[i]] = wrong[i];
+    check = check_of(&problem);
+    cr_expect(!decode_check_is_right(&check) && check.wrong == 0 && check.lse.wrong == 1);
+    cr_expect(check.lse.first.index == (size_t)rows[i] && check.lse.never_written == (i == 1));
+    problem.lse[rows[i]] = right;
+  }
+  decode_problem_free(&problem);
 }
 
 // Where not all heads are compared, an element that is never written is found all the same.

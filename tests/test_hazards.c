@@ -3,7 +3,8 @@
 // without a report and give the same result in every schedule. tests/hazards/kernels.h tells how the kernels are
 // marked.
 //
-// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx.
+// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx. If HAZARD_RECORD is a
+// folder, each run leaves a file there, and has one host thread: make test-web compares those of two machines.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <ctype.h>
@@ -315,10 +316,31 @@ static char *print_hazards(const Hazard *hazards, int count) {
   return text;
 }
 
+// All that a run gives: reports, counters of each line, memory.
+static void record_run(const Script *script, const Run *run, const char *variant) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/%s-%s-%s.txt", getenv("HAZARD_RECORD"), script->family, script->kernel, variant);
+  FILE *file = fopen(path, "w");
+  cr_assert(file, "%s cannot be written", path);
+  fprintf(file, "status %d\n%s", (int)run->status, run->report);
+  int count;
+  const LineCounters *lines = emulator_line_counters(run->emulator, &count);
+  for (int i = 0; i < count; i++)
+    for (int kind = 0; kind < COUNTER_KIND_COUNT; kind++)
+      if (lines[i].counters.value[kind])
+        fprintf(file, "%s:%d %s %llu\n", lines[i].file ? lines[i].file : "", lines[i].line, counter_name((CounterKind)kind),
+                (unsigned long long)lines[i].counters.value[kind]);
+  for (size_t i = 0; i < run->memory_size; i++) fprintf(file, i % 32 ? "%02x" : "\n%02x", run->memory[i]);
+  fclose(file);
+}
+
 // Launches the kernel as its comment says, in one schedule: on one host thread or two.
 static Run run_kernel(const Script *script, bool repaired, int schedule, bool hazards) {
-  EmulatorOptions options = {
-      .hazards = hazards, .schedule = (uint64_t)schedule, .threads = 1 + schedule % 2, .step_limit = script->steps};
+  bool is_recorded = getenv("HAZARD_RECORD") != NULL;  // with more threads a launch that stops does not repeat
+  EmulatorOptions options = {.hazards = hazards,
+                             .schedule = (uint64_t)schedule,
+                             .threads = is_recorded ? 1 : 1 + schedule % 2,
+                             .step_limit = script->steps};
   Run run = {.emulator = emulator_open(&options)};
   EmulatorModule *module = load_ptx(run.emulator, script, repaired);
   uint64_t addresses[MAX_BUFFERS] = {0};
@@ -362,6 +384,9 @@ static Run run_kernel(const Script *script, bool repaired, int schedule, bool ha
     }
     free(initial[i]);
   }
+  char variant[40];
+  snprintf(variant, sizeof variant, "%s-%d%s", repaired ? "repaired" : "faulty", schedule, hazards ? "" : "-unchecked");
+  if (is_recorded) record_run(script, &run, variant);
   return run;
 }
 

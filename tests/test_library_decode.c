@@ -266,12 +266,24 @@ Test(library_decode, no_stage_means_the_fastest) {
   expect_stage(call, "13c");  // 96 MiB
   call.keys = 1 << 17;
   expect_stage(call, "13b");  // 128 MiB
-  call.keys = 64, call.kv_heads = call.heads = 3;
-  expect_stage(call, "13b");  // too few key heads for clusters
-  call.kv_heads = call.heads = 127;
+  call.keys = 1 << 14, call.kv_heads = call.heads = 3;
+  expect_stage(call, "13c");  // 4 MiB for each key head
+  call.keys = 1 << 15;
+  expect_stage(call, "13b");  // too many for clusters of so few
+  call.keys = 64, call.kv_heads = call.heads = 127;
   expect_stage(call, "13c");
   call.kv_heads = call.heads = 128;
-  expect_stage(call, "13b");  // enough for all SMs without a split
+  expect_stage(call, "13");  // enough for all SMs without a split
+  call.kv_heads = call.heads = 256, call.keys = 1 << 14;
+  call.v.data = (char *)call.v.data + ((size_t)1 << 30), call.o.data = (char *)call.o.data + ((size_t)2 << 30);
+  expect_stage(call, "13c");  // 1 GiB: clusters of neighbours
+  call.keys -= 1;
+  expect_stage(call, "13");
+  call = small_decode(NULL);
+  call.keys = 1024, call.head_dim = 128;
+  expect_stage(call, "22");  // a short answer
+  call.keys = 1025;
+  expect_stage(call, "13c");
   call = small_decode(NULL);
   call.lengths = lengths;
   expect_stage(call, "13d");

@@ -47,6 +47,32 @@ Test(lse, any_shift) {
   }
 }
 
+// Decode: whole heads, heads that several workers share, also one whose part has a key that a query does not see, and
+// queries without keys.
+Test(lse, of_decode) {
+  static const char *const stages[] = {"stage-13f", "stage-13g"};
+  static const char *const problems[] = {
+      "--lengths=3",
+      "--batch=2 --keys=225 --lengths=225,192 --blocks=1",
+      "--batch=2 --keys=385 --lengths=385,320 --blocks=2",
+      "--batch=5 --keys=700 --lengths=700,3,0,1,17 --queries=5 --blocks=3 --head-dim=128",
+      "--batch=2 --keys=1400 --lengths=1400,3 --queries=8 --heads=9 --kv-heads=1 --blocks=25 --input=large",
+      "--lengths=full --page=none --keys=90 --queries=8 --heads=16 --kv-heads=1 --input=negative",
+  };
+  for (int i = 0; i < (SANITIZED ? 2 : 6); i++)
+    for (int s = 0; s < 2; s++) {
+      char line[300];
+      snprintf(line, sizeof line, "--device=emulator --lse %s --schedule=%d", problems[i], (i + s) % 4);
+      Output *output = run_line(stages[s], line);
+      cr_expect_eq(output->code, 0, "%s %s: exit code %d\n%s%s", stages[s], line, output->code, output->out,
+                   output->err);
+      cr_expect(strstr(output->out, "\nresult    right: all ") && strstr(output->out, "\nlse       right: "), "%s",
+                output->out);
+      cr_expect(strstr(output->out, "\nhazards   none\n"), "%s", output->out);
+      free(output);
+    }
+}
+
 Test(lse, needs_a_stage_that_stores_it) {
   Output *output = run_line("stage-09b", "--lse");
   cr_expect_eq(output->code, EXIT_USAGE);

@@ -442,12 +442,15 @@ Test(ptx, initial_addresses) {
   ptx_free(module);
 }
 
+static void expect_lines(const PtxFunction *f, const int lines[], int count) {
+  cr_assert_eq(f->instruction_count, count);
+  for (int i = 0; i < count; i++) cr_expect_eq(f->instructions[i].location->line, lines[i], "instruction %d", i);
+}
+
 Test(ptx, lines_inside_an_asm_statement) {
-  static const int lines[] = {40, 41, 41, 41, 50, 50, 50};
   PtxModule *module = parse_valid("locations.ptx");
-  const PtxFunction *f = function_named(module, "inline_asm");
-  cr_assert_eq(f->instruction_count, 7);
-  for (int i = 0; i < 7; i++) cr_expect_eq(f->instructions[i].location->line, lines[i], "instruction %d", i);
+  expect_lines(function_named(module, "inline_asm"), (const int[]){40, 41, 41, 41, 41, 41, 50}, 7);
+  expect_lines(function_named(module, "asm_before_any_line"), (const int[]){60, 60}, 2);
   ptx_free(module);
 }
 

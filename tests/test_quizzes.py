@@ -45,14 +45,37 @@ class Pages(unittest.TestCase):
                     for value, sentence in question.others:
                         self.assertFalse(question.is_right(value), f"{value} is right")
                         self.assertEqual(question.remark(value), sentence)
-                    if question.choices:
+                    if question.choices and not question.is_order:
                         self.assertEqual({value for value, _ in question.others} | {question.answer}, set(question.choices))
+
+
+class Orders(unittest.TestCase):
+    def test_are_those_of_the_kernels_and_shuffled(self):
+        """A choice whose line the kernel has no more is an error, and no question begins with its answer."""
+        orders = [question for one in QUIZZES for question in one.questions if question.is_order]
+        self.assertGreaterEqual(len(orders), 6)
+        for question in orders:
+            with self.subTest(question.heading):
+                self.assertEqual(sorted(question.answer), question.choices)
+                self.assertNotEqual(list(question.answer), question.choices)
+                self.assertGreaterEqual(len(question.others), 2)
+                for value, _ in question.others:
+                    self.assertEqual(sorted(value), question.choices)
+        with self.assertRaises(ValueError):
+            quiz.in_order([("a", "no such line")], 'stages/06-tma/kernel.cu from "init()"')
+
+    def test_are_read_letter_by_letter(self):
+        question = next(question for one in QUIZZES for question in one.questions if question.is_order)
+        self.assertEqual(question.read(" ".join(question.answer).upper()), question.answer)
+        for typed in ("", question.answer[1:], question.answer + question.answer[0], "1"):
+            with self.assertRaises(ValueError):
+                question.read(typed)
 
 
 class Numbers(unittest.TestCase):
     def test_are_read_with_commas_and_units(self):
         for text, value in (("1,024", 1024), ("4.5 KiB", 4.5), (" 12 % ", 12), ("1e3", 1000), ("-2", -2), ("", None),
-                            ("many", None), ("1.2.3", None)):
+                            ("many", None), ("1.2.3", None), ("0x400", 1024), ("0xAE0 ", 2784)):
             self.assertEqual(quiz.number(text), value, text)
 
 

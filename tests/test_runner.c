@@ -138,6 +138,19 @@ Test(runner, cublas) {
   expect_right("blas");
 }
 
+// The loader would take another library of cuBLAS' name, along the library's RPATH.
+Test(runner, cublas_of_a_library_that_python_opens) {
+  if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");
+  const char *folder = getenv("RUNNER_TESTS");
+  char line[1000];
+  snprintf(line, sizeof line, "python3 tests/runner/opens_library.py %s/libuses_cublas.so",
+           folder ? folder : "build/runner/tests");
+  Output *output = run(line);
+  EXPECT_CODE(0);
+  EXPECT_OUT("cuBLAS works\n");
+  free(output);
+}
+
 // Each unwritten column is read, and is a finding of its own.
 Test(runner, cublas_reads_what_nobody_has_written) {
   if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");

@@ -149,6 +149,32 @@ Test(setmaxnreg, without_a_meeting) {
   }
 }
 
+// The counter has the registers of all threads after each change. One that changes nothing adds nothing.
+Test(setmaxnreg, counted) {
+  static const struct {
+    const char *body;
+    unsigned registers;
+  } cases[] = {
+      {"@%p setmaxnreg.dec.sync.aligned.u32 24;\n@!%p setmaxnreg.inc.sync.aligned.u32 240;\n", 128 * (24 + 2 * 240)},
+      {"@%p setmaxnreg.dec.sync.aligned.u32 24;\n@!%p setmaxnreg.inc.sync.aligned.u32 232;\n", 128 * (24 + 2 * 232)},
+      {"setmaxnreg.dec.sync.aligned.u32 40;\nbar.sync 0;\nsetmaxnreg.inc.sync.aligned.u32 40;\nbar.sync 0;\n"
+       "setmaxnreg.dec.sync.aligned.u32 32;\n",
+       384 * (40 + 32)},
+      {"bar.sync 0;\n", 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Emulator *emulator = open_emulator();
+    EmulatorError error = {0};
+    EmulatorModule *module = load(emulator, ".maxntid 384 .minnctapersm 1", cases[i].body, &error);
+    cr_assert(module, "line %d: %s", error.line, error.message);
+    EmulatorLaunch launch = {.kernel = "test", .grid = {3, 1, 1}, .block = {384, 1, 1}};
+    cr_assert_eq(emulator_launch(emulator, module, &launch, &error), EMULATOR_OK, "%s", error.message);
+    EmulatorCounters counters = emulator_counters(emulator);
+    cr_expect_eq(counters.value[COUNTER_SETMAXNREG_REGISTERS], 3 * cases[i].registers, "%s", cases[i].body);
+    emulator_close(emulator);
+  }
+}
+
 // As ptxas has it.
 Test(setmaxnreg, numbers) {
   static const struct {

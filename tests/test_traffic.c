@@ -176,6 +176,17 @@ Test(traffic, until_an_arrival) {
   cr_expect_eq(c.value[COUNTER_FP32_UNTIL_ARRIVAL], 0);
 }
 
+// Of three additions to global memory, two stand before the arrival. One to shared memory does not count.
+Test(traffic, reductions_until_an_arrival) {
+  static const char load[] = "@%p " BULK_LOAD " [tile], [%g], 4096, [bar];\n", add[] = "red.global.add.u32 [%g], 1;\n";
+  static const char arrive[] = "red.shared.add.u32 [tile], 1; @%p mbarrier.arrive.shared::cta.b64 _, [bar];\n";
+  char text[2000];
+  snprintf(text, sizeof text, "%s%s%s%s%s%s%s", SET INIT EXPECT("4096"), load, WAIT, add, add, arrive, add);
+  EmulatorCounters c = count_kernel(text, one_block);
+  cr_expect_eq(c.value[COUNTER_REDUCTIONS_UNTIL_ARRIVAL], 2);
+  cr_expect_eq(c.value[COUNTER_GLOBAL_REDUCTION_REQUESTS], 3);
+}
+
 // However often a wait polls, it counts once: the load lands when nothing else can go on.
 Test(traffic, waits_without_polls) {
   static const char start[] = INIT EXPECT("4096") "@%p " BULK_LOAD " [tile], [%g], 4096, [bar];\n";
@@ -391,4 +402,18 @@ Test(traffic, listing) {
   }
   cr_expect(rows == 8, "%d rows", rows);
   free(output);
+}
+
+// A wait for the cluster ends at once where all have arrived before. Each block waits for a load between its arrival
+// and its wait, so both blocks' waits do. If arrival and wait are neighbours, only the block that comes last does.
+Test(traffic, waits_for_the_cluster) {
+  static const char load[] = "@%p " BULK_LOAD " [tile], [%g], 1024, [bar];\n";
+  char text[2000];
+  snprintf(text, sizeof text, "%s%s%s%s", INIT "barrier.cluster.arrive.aligned;\n" EXPECT("1024"), load, WAIT,
+           "barrier.cluster.wait.aligned;\n");
+  EmulatorCounters c = count_kernel(text, two_blocks);
+  cr_expect_eq(c.value[COUNTER_WAITS_AT_ONCE], 2);
+  snprintf(text, sizeof text, "%s%s%s", INIT SYNC EXPECT("1024"), load, WAIT);
+  c = count_kernel(text, two_blocks);
+  cr_expect_eq(c.value[COUNTER_WAITS_AT_ONCE], 1);
 }

@@ -1,28 +1,34 @@
 """The stages in WebAssembly do what their programs do, bit for bit: reports, exit codes, hazards, all counters of each
-line, a checksum of all outputs, and steps. With one thread, for with more a launch that stops does not repeat exactly.
+line, a checksum of all outputs, and steps. So do the pairs of tests/hazards. With one thread, for with more a launch that
+stops does not repeat exactly.
 
 Runs in the repository's root after make web: python3 tests/test_web.py [stage numbers] [classes of tests]. QUICK=1 in
 the environment leaves out most mistakes, and all but one run of each stage.
 """
 import concurrent.futures
+import filecmp
+import gzip
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, "common/course")
+sys.path[:0] = ["common/course", "common/book"]
 # pylint: disable=wrong-import-position
+import break_ptx
 import course
-from workshop import number_of
+from workshop import Workshop, number_of, read
 
 QUICK = "QUICK" in os.environ
 NUMBERS = [word for word in sys.argv[1:] if word[0].isdigit()] or [number_of(stage) for stage in course.STAGES]
 STAGES = [stage for stage in course.STAGES if number_of(stage) in NUMBERS]
 QUICK_MISTAKES = 2  # of each stage
+KERNELS = "build/book-ptx"  # of the mistakes, as the book has them
 
 # Runs of a stage that has the options, by one of them.
 RUNS = {
@@ -62,12 +68,28 @@ def run(command, options):
     return done.returncode, done.stdout, done.stderr.replace("./stage", "stage"), record
 
 
-def native(stage, options):
-    return run([f"./stage-{number_of(stage)}", "--device=emulator", "--threads=1"], options)
+def native(stage, options, program=None):
+    return run([program or f"./stage-{number_of(stage)}", "--device=emulator", "--threads=1"], options)
 
 
 def web(stage, options):
     return run(["node", "common/web/node.js", number_of(stage), f"build/kernels/{stage}.ptx"], options)
+
+
+def program_of(change, folder):
+    """A stage's program with the host code of a mistake that changes it, and the stage's own kernels."""
+    workshop = Workshop(f"web-native-{number_of(change.stage)}-{change.key}", change.stage)
+    workshop.change(change)
+    sources = [path for path in break_ptx.host_files(change.stage) if path.endswith(".c")]
+    for path in sources:
+        workshop.own(path)
+    program = os.path.join(folder, f"stage-{number_of(change.stage)}")
+    parts = [os.path.abspath(f"build/{path}")
+             for path in (f"stages/{change.stage}/embed.o", "common/harness/main.o", "libhopper.a")]
+    subprocess.run([*shlex.split(read("build/flags")), "-w", *sources, *parts, "-ldl", "-lm", "-pthread", "-o", program],
+                   cwd=workshop.folder, check=True)
+    shutil.rmtree(workshop.folder)
+    return program
 
 
 def all_at_once(function, things):
@@ -102,28 +124,54 @@ class Runs(SameRun):
 
 class Mistakes(SameRun):
     def test_are_the_same(self):
-        """Those that run, and change nothing that is compiled for the host."""
-        def show(stage, change):
-            workshop = course.Workshop(f"web-{number_of(stage)}-{change.key}", stage)
-            try:
-                workshop.change(change)
-                runs = change.all("Run")
-                said, built = workshop.build(runs=runs)
-                if not built or not workshop.ptx:
-                    return said
-                both = [[*options.split(), f"--ptx={workshop.ptx}"] for options in runs]
-                return [(native(stage, options), web(stage, options)) for options in both]
-            finally:
-                shutil.rmtree(workshop.folder, ignore_errors=True)
+        """Those that run. A mistake that changes the stage's host code has it in both; one that changes the harness would
+        need a module of its own."""
+        def show(_, change):
+            name = f"{number_of(change.stage)}-{change.key}"
+            break_ptx.make_break(KERNELS, change)
+            if not os.path.exists(f"{KERNELS}/{name}.ptx.gz"):
+                return "nvcc refuses it"
+            if break_ptx.concerns_host(change) and not break_ptx.has_variant(change):
+                return "it changes the harness"
+            with tempfile.TemporaryDirectory() as folder, gzip.open(f"{KERNELS}/{name}.ptx.gz") as kernel:
+                ptx, program, variant = os.path.join(folder, "kernel.ptx"), None, []
+                with open(ptx, "wb") as file:
+                    file.write(kernel.read())
+                if break_ptx.has_variant(change):
+                    program, variant = program_of(change, folder), [f"--variant={change.key}"]
+                both = [[course.STEPS, *options.split(), f"--ptx={ptx}"] for options in change.all("Run")]
+                return [(native(change.stage, options, program), web(change.stage, options + variant)) for options in both]
         most = QUICK_MISTAKES if QUICK else None
         changed = [(stage, change) for stage in STAGES for change in course.changes(stage, "breaks")[:most]
                    if change.all("Run")]
+        os.makedirs(KERNELS, exist_ok=True)
         for (stage, change), pairs in all_at_once(show, changed):
             compared = isinstance(pairs, list)
             for one, other in pairs if compared else ():
                 with self.subTest(f"{number_of(stage)}-{change.key}", title=change.title):
                     self.expect_same(one, other)
-            print(f"{number_of(stage)}-{change.key}: {f'{len(pairs)} runs' if compared else 'not compared'}")
+            print(f"{number_of(stage)}-{change.key}: {f'{len(pairs)} runs' if compared else f'not compared: {pairs}'}")
+
+
+class Hazards(unittest.TestCase):
+    def test_are_the_same(self):
+        """Each kernel of tests/hazards, faulty and repaired, in each schedule: reports, counters of each line, memory."""
+        programs = {"native": ["build/run-tests", "--filter=hazards/*"],
+                    "web": ["node", "tests/web/suites.js", "build/web/suites.js", "hazards/"]}
+        with tempfile.TemporaryDirectory(dir="build") as folder:
+            for name, command in programs.items():
+                place = os.path.join(folder, name)
+                os.makedirs(place)
+                environment = {**os.environ, "HL_ROOT": "./", "HAZARD_PTX_DIR": "build/hazards", "HAZARD_RECORD": place}
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            folders = [os.path.join(folder, name) for name in programs]
+            names = os.listdir(folders[0])
+            self.assertEqual(sorted(names), sorted(os.listdir(folders[1])))
+            _, different, unread = filecmp.cmpfiles(*folders, names, shallow=False)
+            self.assertEqual(different + unread, [])
+            self.assertGreater(len(names), 1000)
+            print(f"{len(names)} runs of hazards")
 
 
 if __name__ == "__main__":

@@ -126,7 +126,7 @@ async function runAll(requests) {
       const ptx = refused ? "" : kernel == "own" ? byId("Own").querySelector("textarea").value :
         await textOf(stage + (kernel ? `-${kernel}` : ""));
       const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
-        await work({stage, ptx, edited: kernel == "own", options: kernel ? [STEPS, ...words] : words});
+        await work({stage, variant: mistakeOf(kernel)?.variant, ptx, edited: kernel == "own", options: kernel ? [STEPS, ...words] : words});
       done.push({kernel, options: words, result, shows: shows ?? []});
       showRuns(done);
     }

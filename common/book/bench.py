@@ -2,18 +2,19 @@
 
     stage, fields   the stage's number; the options for which there is a field, with what they are without being set
     files           the files whose lines may be shown
-    mistakes: [{key, title, runs, edits, refused, needs}]
+    mistakes: [{key, title, runs, edits, refused, variant, needs}]
         runs        [options, [what the report must show, ...]] of each run that the lesson asks for
         edits       {path: [[line, how many lines go, [the lines that come, as HTML]], ...]}
         refused     what nvcc says, where it does not compile
-        needs       the command to type, where the host's code changes, or where ptxas is what is asked
+        variant     the key once more, where the host's code changes: it is compiled into the emulator's module
+        needs       the command to type, where the harness changes, or where ptxas is what is asked
 """
 import functools
 import html
 import os
 
 import listing
-from break_ptx import concerns_host
+from break_ptx import concerns_host, has_variant
 from exercises import edits, parts_of, patched
 from tree import files_of, headers_of, number_of, read
 
@@ -75,10 +76,11 @@ def mistake(change):
     """What the bench knows of a mistake."""
     name = f"{number_of(change.stage)}-{change.key}"
     refused = read(f"{PTX}/{name}.txt") if os.path.exists(f"{PTX}/{name}.txt") else None
-    can_run = os.path.exists(f"{PTX}/{name}.ptx.gz") and runs_of(change) and not concerns_host(change)
+    variant = change.key if has_variant(change) else None
+    can_run = os.path.exists(f"{PTX}/{name}.ptx.gz") and runs_of(change) and (variant or not concerns_host(change))
     needs = None if can_run or refused else f"make break-{name}"
     return {"key": change.key, "title": change.title, "runs": runs_of(change), "edits": edits_of(change),
-            "refused": refused, "needs": needs}
+            "refused": refused, "variant": variant, "needs": needs}
 
 
 def data_of(stage, mistakes):

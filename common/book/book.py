@@ -19,6 +19,7 @@ from typing import NamedTuple
 import bench
 import checks
 import contents
+import differences
 import exercises
 import listing
 import quizzes
@@ -32,7 +33,7 @@ HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
 ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js", "icon.svg")
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
-COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone)-([a-z0-9]+)(?:-(\d+))?")
+COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
 
 # What a picture of gnuplot's looks like at night: its paper, its words, its lines, and its two darkest colours.
@@ -150,6 +151,8 @@ class Book:
         if kind in places:
             paths = [path for path in markdown() if path.startswith(places[kind])]
             return between(here, address(paths[0])) if paths else None
+        if kind == "diff":
+            return between(here, f"stages/{stages[0]}/diff.html") if stages and differences.difference(stages[0]) else None
         kind = "break" if kind == "break" else "try"
         known = [name for name, *_ in exercises.exercises(stages[0])] if stages and key else []
         name = f"{kind}-{key}.html"
@@ -222,9 +225,12 @@ class Book:
         headers = headers_of(stage)
         rows = [("Code", links(files_of(stage))),
                 ("Headers", f"<details><summary>{len(headers)} from other folders</summary>{links(headers)}</details>")]
+        new = differences.difference(stage)
+        rows.append(("New", f'<a href="diff.html">{new.new} lines against {number_of(new.below)}</a>' if new else ""))
         for kind, words in (("try", "Tasks"), ("break", "Mistakes")):
             rows.append((words, " ".join(f'<a href="{name}" title="{html.escape(parts[0].title)}">{number}</a>'
                                          for name, each, number, parts in exercises.exercises(stage) if each == kind)))
+        rows.append(("Quizzes", " ".join(link_to(here, address(path), os.path.basename(path)[:2]) for path in quizzes.after(stage))))
         body = "".join(f"<dt>{words}</dt><dd>{text}</dd>" for words, text in rows if text)
         return f'<nav class="code" aria-label="The code of this stage"><dl>{body}</dl></nav>\n'
 
@@ -247,8 +253,9 @@ class Book:
         shutil.copy(path, to)
 
     def put_exercises(self, stage):
-        """The pages of a stage's tasks and mistakes."""
+        """The pages of a stage's tasks and mistakes, and of what is new in it."""
         lesson = f"stages/{stage}/README.md"
+        back = f'<p class="path"><a href="index.html">{html.escape(contents.title_of(lesson))}</a></p>'
         for name, kind, number, parts in exercises.exercises(stage):
             here = f"stages/{stage}/{name}"
             if kind == "try":
@@ -256,9 +263,12 @@ class Book:
             else:
                 body = exercises.mistake_page(stage, number, parts, bench.is_there(stage))
             title = f"{'Task' if kind == 'try' else 'Mistake'} {number_of(stage)}-{number}"
-            back = f'<p class="path"><a href="index.html">{html.escape(contents.title_of(lesson))}</a></p>'
             self.put_page(here, title, f"<article>{back}{body}</article>", Around("exercise", near=lesson))
             self.index.add(here, title, f"{title}: {parts[0].title}", "")
+        if differences.difference(stage):
+            here = f"stages/{stage}/diff.html"
+            body = differences.page(stage, here, self.want)
+            self.put_page(here, f"New in {stage}", f"<article>{back}{body}</article>", Around("exercise", near=lesson))
 
     def put_file(self, path):
         """What a link to a file or a folder leads to."""

@@ -3,9 +3,9 @@
     break_ptx.py FOLDER [NN...]     all stages, or those with these numbers
 
 FOLDER/06.ptx.gz is the kernel of stage 06, FOLDER/06-5b.ptx.gz that of its mistake 5b, FOLDER/07-slots-2.ptx.gz a
-variant that only an explorable runs. FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is made again
-only if one of its sources has changed. A mistake that changes what the host does has no file: the stage's program would
-have to be compiled anew.
+variant that only an explorable runs (watch.py). FOLDER/04-3.txt is what nvcc says of a kernel that it refuses. A file is
+made again only if one of its sources has changed. Of a mistake that changes what the host does this is the kernel alone;
+common/web/variants.py compiles its host code.
 """
 import glob
 import gzip
@@ -14,11 +14,11 @@ import os
 import shutil
 import sys
 
-from exercises import changes
-from tree import STAGES, Broken, files_of, headers_of, included, number_of, read
+from tree import STAGES, Broken, files_of, included, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
+from change import changes
 from workshop import Workshop
 
 # With these every kernel of a stage is launched by one.
@@ -33,12 +33,22 @@ VARIANTS = {f"07-slots-{slots}": ("07-warp-specialization",
                                   [(SLOTS, SLOTS.replace("SLOTS_OF(HEAD_DIM)", str(slots))), SIZE]) for slots in (2, 3)}
 
 
-def host_files(stage):
-    """The files that the host's code is made from: a stage's .c files, and all headers that they include."""
-    found = [path for path in files_of(stage) if path.endswith(".c")]
+def with_headers(paths):
+    """Files, and all headers that they include."""
+    found = list(paths)
     for path in found:  # it grows
         found += [header for header in included(path) if header not in found]
     return found
+
+
+def host_files(stage):
+    """The files that the host's code is made from: a stage's .c files and their headers."""
+    return with_headers(path for path in files_of(stage) if path.endswith(".c"))
+
+
+def kernel_files(stage):
+    """The files that a stage's PTX is made from."""
+    return with_headers([f"stages/{stage}/kernel.cu"])
 
 
 def concerns_host(change):
@@ -46,9 +56,15 @@ def concerns_host(change):
     return any(path.endswith(".c") or path in host_files(change.stage) for path in change.files)
 
 
-def key_of(stage, patch=""):
-    """What a kernel is made from, in a few letters."""
-    texts = [read(path) for path in files_of(stage) + headers_of(stage)]
+def has_variant(change):
+    """Whether a mistake that runs changes the host's code, and of that only the stage's: then this code is compiled once
+    more, as the mistake has it."""
+    return bool(concerns_host(change) and change.all("Run") and all(path.startswith("stages/") for path in change.files))
+
+
+def key_of(paths, patch=""):
+    """What is made from these files and a patch, in a few letters."""
+    texts = [read(path) for path in paths]
     texts += [patch, read("build/nvcc-flags") if os.path.exists("build/nvcc-flags") else ""]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
@@ -78,13 +94,13 @@ def put(folder, name, key, kernel=None, refusal=None):
 def make_break(folder, change):
     """The kernel of one mistake. The workshop compiles it as make break-NN-K does."""
     name = f"{number_of(change.stage)}-{change.key}"
-    key = key_of(change.stage, change.patch)
-    if concerns_host(change) or is_made(folder, name, key):
+    key = key_of(kernel_files(change.stage), change.patch)
+    if is_made(folder, name, key):
         return
     print(f"  PTX {name}", flush=True)
     workshop = Workshop(f"book-{name}", change.stage)
     workshop.change(change)
-    text, built = workshop.build(runs=RUNS)
+    text, built = workshop.build_kernels(RUNS)
     if built:
         with open(workshop.kernels(), encoding="utf-8") as file:
             put(folder, name, key, kernel=file.read())
@@ -102,7 +118,7 @@ def make_variant(folder, name):
         if text.count(old) != 1:
             raise Broken(f"{path}: the explorable's kernel {name} needs these words there once: {old}")
         text = text.replace(old, new)
-    key = key_of(stage, text)
+    key = key_of(kernel_files(stage), text)
     if is_made(folder, name, key):
         return
     print(f"  PTX {name}", flush=True)
@@ -122,7 +138,7 @@ def main(folder, numbers):
     os.makedirs(folder, exist_ok=True)
     for stage in STAGES:
         if not numbers or number_of(stage) in numbers:
-            key = key_of(stage)
+            key = key_of(kernel_files(stage))
             if not is_made(folder, number_of(stage), key):
                 with open(f"build/kernels/{stage}.ptx", encoding="utf-8") as file:
                     put(folder, number_of(stage), key, kernel=file.read())

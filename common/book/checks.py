@@ -11,6 +11,7 @@ import re
 import sys
 from urllib.parse import parse_qs
 
+from differences import difference
 from exercises import exercises
 from tree import STAGES, address, files_of, headers_of, read
 
@@ -83,7 +84,7 @@ def faults_of_listings(pages):
 
 
 def faults_of_stages(pages):
-    """Files, tasks and mistakes of a stage to which its lesson does not lead."""
+    """Files, tasks and mistakes of a stage, and what is new in it, to which its lesson does not lead."""
     for stage in STAGES:
         lesson = address(f"stages/{stage}")
         if lesson not in pages:
@@ -91,6 +92,7 @@ def faults_of_stages(pages):
             continue
         wanted = [address(path) for path in files_of(stage) + headers_of(stage)]
         wanted += [f"stages/{stage}/{name}" for name, *_ in exercises(stage)]
+        wanted += [f"stages/{stage}/diff.html"] if difference(stage) else []
         for page in wanted:
             if not pages[lesson].leads_to(lesson, page):
                 yield f"{lesson}: no link leads to {page}"

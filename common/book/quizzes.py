@@ -1,26 +1,42 @@
 """The questions of a quiz as fields on its page. quiz.js judges an answer as common/course/quiz.py does."""
+import glob
 import html
 import json
 import os
 import re
 import sys
 
-from tree import Broken
+from tree import Broken, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
-from quiz import Quiz
+from quiz import PAGES, Quiz
 
 ANSWER = "<details><summary>Answer</summary>"
 CHOICE = re.compile(r"<li>([a-z]): (.*?)</li>", re.DOTALL)
 
 
+def after(stage):
+    """The pages of the quizzes that notes/path.md has after a stage."""
+    rows = re.findall(r"^\| ([\w, ]+?) \| (.*?) \|", read("notes/path.md"), re.MULTILINE)
+    numbers = [number for stages, names in rows if number_of(stage) in stages.split(", ")
+               for number in re.findall(r"(?:^|, )(\d\d) [a-z]", names)]
+    return [path for number in numbers for path in sorted(glob.glob(PAGES)) if os.path.basename(path).startswith(number)]
+
+
 def field(question, name, choices):
     """The field of one question; `choices` are (letter, HTML)."""
     judge = {"answer": question.answer, "within": question.within, "others": question.others}
-    inputs = "".join(f'<label><input type="radio" name="{name}" value="{letter}"> {words}</label>'
-                     for letter, words in choices)
-    inputs = inputs or f'<label>Your answer <input name="{name}" autocomplete="off" inputmode="decimal"></label>'
+    if question.is_order:
+        rows = "".join(f'<li data-letter="{letter}"><button type="button" class="up">up</button>'
+                       f'<button type="button" class="down">down</button> <span>{words}</span></li>'
+                       for letter, words in choices)
+        inputs = f'<ol>{rows}</ol><input type="hidden" name="{name}" value="{"".join(question.choices)}">'
+    elif choices:
+        inputs = "".join(f'<label><input type="radio" name="{name}" value="{letter}"> {words}</label>'
+                         for letter, words in choices)
+    else:
+        inputs = f'<label>Your answer <input name="{name}" autocomplete="off"></label>'
     return (f'<form class="question" data-judge="{html.escape(json.dumps(judge))}">{inputs}'
             f'<button>Answer</button> <output></output></form>\n')
 

@@ -15,6 +15,7 @@ from tree import Broken
 
 NUMBER = re.compile(r"[-+]?[\d,.]+( ?(%|x|TFLOPS|ms|µs|GB/s))?( to [\d,.]+)?|")
 SHORT = 24  # characters of code that stay in one line
+COMMAND = re.compile(r"(?:^|(?<=<code>))make [a-z]+-[a-z0-9]+(?:-[a-z0-9]+)?\b", re.MULTILINE)
 WATCH = re.compile(r"<!-- watch: ([a-z-]+) -->\s*")
 TAGS = re.compile(r"</?(details|summary)>")
 
@@ -140,4 +141,11 @@ class Writer:
         return text
 
     def block(self, _, tokens, place):
-        return listing.block(tokens[place].content, tokens[place].info)
+        """A block of commands leads to their pages, as a command in a sentence does."""
+        text = listing.block(tokens[place].content, tokens[place].info)
+        return COMMAND.sub(self.linked, text) if listing.COMMAND.match(tokens[place].content) else text
+
+    def linked(self, match):
+        """A command of a block, as a link if it has a page."""
+        found = self.command(match[0])
+        return f'<a class="code" href="{html.escape(found)}">{match[0]}</a>' if found else match[0]

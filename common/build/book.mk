@@ -14,9 +14,11 @@ test-book: book build/book-tools/tests
 	@$(BOOK_PYTHON) tests/book/test_pages_of_book.py
 	@$(BOOK_PYTHON) tests/book/test_browser.py
 	@$(BOOK_PYTHON) tests/book/test_watch.py
+test-book-firefox: book build/book-tools/tests
+	@BROWSER=firefox $(BOOK_PYTHON) tests/book/test_browser.py
 
 build/book-tools/makes: common/book/requirements.txt
 	@echo 'book: its tools go into build/book-tools' && python3 -m venv build/book-tools && $(BOOK_PIP)
 build/book-tools/tests: tests/book/requirements.txt build/book-tools/makes
 	@$(BOOK_PIP)
-.PHONY: book book-runs test-book
+.PHONY: book book-runs test-book test-book-firefox

@@ -96,7 +96,7 @@ run_file: $(HOPPER_RUN) | build/have/nvcc
 RUNNER_TESTS := $(RUNNER)/tests
 RUNNER_PROGRAMS := $(patsubst tests/runner/%.cu,$(RUNNER_TESTS)/%,$(filter-out %/needs_gpu.cu $(if $(BLAS),,%/blas.cu) $(if $(NVRTC),,%/nvrtc.cu) $(if $(filter 13,$(NVCC_RELEASE)),,%/conditional.cu),$(wildcard tests/runner/*.cu))) \
   $(addprefix $(RUNNER_TESTS)/,decode driver driver-nvcc streams-12 launches-12 memory-rdc library static no-ptx \
-  linked linked-by-ld linked-missing-variable linked-missing-function linked-twice decoy/libcudart.so.$(NVCC_RELEASE))
+  linked linked-by-ld linked-missing-variable linked-missing-function linked-twice decoy/libcudart.so.$(NVCC_RELEASE) $(if $(BLAS),libuses_cublas.so))
 
 define TEST_PROGRAM
 $(call say,NVCC $@)
@@ -156,6 +156,11 @@ $(RUNNER_TESTS)/linked-by-ld: $(LINKED)/main-right.o $(LINKED)/part-right.o $(LI
 	  -L$(RUNNER)/link-$(NVCC_RELEASE) -lcudart -lcuda -lstdc++ $(firstword $(wildcard $(CUDA)/lib*/libcudadevrt.a)) -o $@
 # An RPATH that leads to a library of the runtime's name which has nothing in it.
 $(RUNNER_TESTS)/streams: TEST_FLAGS = -Xlinker --disable-new-dtags -Xlinker -rpath='$$ORIGIN/decoy'
+# A library of which the same is true for cuBLAS.
+$(RUNNER_TESTS)/libuses_cublas.so: tests/runner/uses_cublas.c $(RUNNER_TESTS)/decoy/libcublas.so.$(NVCC_RELEASE) | $(STAND_INS)
+	$(call say,CC $<)
+	@$(CC) $(CUDA_INCLUDE) -std=c11 -shared -fPIC $< $(RUNNER)/libcublas.so.$(NVCC_RELEASE) -Wl,--disable-new-dtags \
+	  -Wl,-rpath,'$$ORIGIN/decoy' -o $@
 $(RUNNER_TESTS)/decoy/%:
 	@mkdir -p $(@D)
 	@echo | $(CC) -shared -x c - -Wl,-soname,$* -o $@

@@ -18,14 +18,20 @@ WEB_LINK := -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=2147483648 -sINITIAL_MEMORY
 $(eval $(call remember,$(WEB)/flags,$(EMCC) $(filter-out -Werror,$(WEB_CFLAGS)) $(WEB_LINK)))
 $(eval $(call remember,$(WEB)/members,$(WEB_PARTS) $(WEB_STAGES)))
 
-$(WEB)/stages.js: $(WEB_MAIN) $(WEB_STAGES) $(WEB)/parts.a $(WEB)/flags
+$(WEB)/stages.js: $(WEB_MAIN) $(WEB_STAGES) $(WEB)/parts.a $(WEB)/flags $(WEB)/variants/variants.h
 	$(call say,EMLD $@)
-	$Q$(EMSCRIPTEN) -O3 -msimd128 $(WEB_LINK) $(filter %.o %.a,$^) -Wl,--fatal-warnings -o $@
+	$Q$(EMSCRIPTEN) -O3 -msimd128 $(WEB_LINK) $(filter %.o %.a,$^) $$(find $(WEB)/variants -name '*.o') -Wl,--fatal-warnings -o $@
+# The host code of the mistakes that change it. A change of a header of the harness makes them new, too.
+$(WEB)/variants/variants.h: common/web/variants.py common/book/break_ptx.py $(WEB_STAGES) \
+    $(wildcard stages/*/breaks/*.patch) $(wildcard common/harness/*.h) $(WEB)/flags
+	$Qpython3 common/web/variants.py $(@D) $(WEB)/objects/stages env $(EMSCRIPTEN) $(WEB_CFLAGS) -w $(INCLUDE)
+	@touch $@
 $(WEB)/stages.wasm: $(WEB)/stages.js
 $(WEB)/parts.a: $(WEB_PARTS) $(WEB)/members
 	@rm -f $@
 	$Qemar rcs $@ $(WEB_PARTS)
-$(WEB)/objects/common/web/main.o: WEB_CFLAGS += -D'STAGES(X)=$(foreach number,$(NUMBERS),X($(number)))'
+$(WEB)/objects/common/web/main.o: private WEB_CFLAGS += -D'STAGES(X)=$(foreach number,$(NUMBERS),X($(number)))' -I$(WEB)/variants
+$(WEB)/objects/common/web/main.o: $(WEB)/variants/variants.h
 $(WEB)/objects/%.o: %.c $(WEB)/flags $(WEB)/members | build/have/emscripten
 	$(call say,EMCC $<)
 	@mkdir -p $(@D)

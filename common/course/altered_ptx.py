@@ -42,10 +42,23 @@ def rows_of_first_tiles(program, number, options):
     return re.findall(r"[\d,]+ of [\d,]+ are NaN.*", text)
 
 
+def leaving(kernel, relation, number):
+    """A change of the PTX: blocks whose number along x is so related to `number` leave the kernel at once."""
+    leave = (f"{{ .reg .pred leaves; .reg .u32 number; mov.u32 number, %ctaid.x; setp.{relation}.u32 leaves, number, "
+             f"{number}; @leaves ret; }}")
+    return lambda text: re.sub(rf"(\.entry {kernel}\w*\([^)]*\)[^{{]*\{{)", lambda head: head[1] + leave, text)
+
+
 def gradients_of_first_blocks(program, kernel, blocks, options):
     """How many elements of dK and dV are wrong if only a kernel's first blocks run, to find their tiles."""
-    leave = ("{{ .reg .pred behind; .reg .u32 number; mov.u32 number, %ctaid.x; setp.ge.u32 behind, number, {}; "
-             "@behind ret; }}").format(blocks)
-    text, _ = altered(program, options, lambda text: re.sub(
-        rf"(\.entry {kernel}\w*\([^)]*\)[^{{]*\{{)", lambda head: head[1] + leave, text))
+    text, _ = altered(program, options, leaving(kernel, "ge", blocks))
     return re.findall(r"([\d,]+) of [\d,]+ elements of (d[KV]) differ", text)
+
+
+def bytes_of_blocks(program, kernel, blocks, options):
+    """How many bytes bulk copies and TMA load for each block alone."""
+    def of_block(block):
+        text, _ = altered(program, ["--hazards=off", *options], leaving(kernel, "ne", block))
+        read = re.search(r"bulk copies read ([\d,]+) bytes of global memory", text)
+        return int(read[1].replace(",", "")) if read else 0
+    return [of_block(block) for block in range(blocks)]

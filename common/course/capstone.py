@@ -191,17 +191,18 @@ class Capstone:
         return text.replace(f"stages/{STAGE}/", f"{self.folder}/").replace(program, self.name)
 
 
-def product(read):
-    """Of a product the goal that depends on the stage, and those behind it."""
+def product(read, instructions):
+    """Of a product the goals that depend on the stage, and those behind them. Plain loops take 260,000 instructions
+    without a cluster, and 340,000 with one."""
     return (Goal("bytes that TMA reads from global memory", "bulk_global_read_bytes", read),
-            Goal("warp instructions without polls", ALL_ONCE, 700000), *overlap(0.5, 0.8))
+            Goal("warp instructions without polls", ALL_ONCE, instructions), *overlap(0.5, 0.8))
 
 
 CAPSTONES = {capstone.name: capstone for capstone in (
     Capstone("gemm", "a warp-specialised matrix product", "20-gemm", PRODUCT, 0.9,
-             product(2 * 1024**3 * 3 // 256)),
+             product(2 * 1024**3 * 3 // 256, 400000)),
     Capstone("multicast", "the same on clusters of two, with multicast", "20b-multicast", PRODUCT, 0.9,
-             product(2 * 1024**3 // 128)),
+             product(2 * 1024**3 // 128, 420000)),
     Capstone("window", "attention with head dimension 96 and a sliding window", "21-window", WINDOW, 0.7),
     Capstone("decode", "decode for a server, in one launch", "22-paged-cluster", DECODE, 0.8))}
 

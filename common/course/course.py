@@ -34,7 +34,8 @@ DECODE_RUNS = ("", "--keys=1 --heads=1 --kv-heads=1", "--keys=2000 --head-dim=12
                "--keys=140 --heads=6 --kv-heads=2 --head-dim=128 --schedule=1",
                "--keys=385 --heads=16 --kv-heads=1 --input=large --schedule=2",
                "--keys=1 --heads=64 --kv-heads=64 --input=large",
-               "--keys=520 --heads=9 --kv-heads=1 --head-dim=128 --batch=2 --input=waves --schedule=3")
+               "--keys=520 --heads=9 --kv-heads=1 --head-dim=128 --batch=2 --input=waves --schedule=3",
+               "--input=vanish --schedule=4")
 ALLOWABLE = ("spills", "stack", "serialised")  # where a patch allows all three, ptxas has nothing to refuse
 STEPS = "--step-limit=20000000"
 
@@ -182,10 +183,10 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
     tests: `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will
     do."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
-    fields = ("Run", "Ordered", "First", "Tiles", "Goal")
-    runs, ordered, begun, numbered, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
+    fields = ("Run", "Ordered", "First", "Tiles", "Shares", "Goal")
+    runs, ordered, begun, numbered, shared, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
     runs = runs or [(options, None) for options in runs_of(task.stage)]
-    launched = [options for options, _ in runs + ordered + begun + numbered + goals]
+    launched = [options for options, _ in runs + ordered + begun + numbered + shared + goals]
     text, built = workshop.build(allow, launched if quick else None, None if passes else 1)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
@@ -200,7 +201,8 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
     for check, options, cause in [*((orders_its_additions, *one) for one in ordered),
                                   *((begins_alike, *one) for one in begun),
-                                  *((numbers_alike, *one) for one in numbered)]:
+                                  *((numbers_alike, *one) for one in numbered),
+                                  *((shares_alike, *one) for one in shared)]:
         met, lines = check(task, workshop, options)
         if not met:
             return False, lines + ([f"cause     {cause}"] if cause else [])
@@ -236,6 +238,16 @@ def numbers_alike(_, workshop, words):
                        for program in (workshop, Stage(workshop.stage)))
     return found == expected, [f"with {' '.join(options)} the tiles from number {number} on are not those that they "
                                "should be"]
+
+
+def shares_alike(_, workshop, words):
+    """Whether the blocks of a kernel load about as much as each other. `words`: "5 decode 8192 --splits=5": the five
+    blocks' bytes differ by at most 8192."""
+    blocks, kernel, most, *options = words.split()
+    found = altered_ptx.bytes_of_blocks(workshop, kernel, int(blocks), options)
+    return max(found) - min(found) <= int(most), [
+        f"with {' '.join(options)} the blocks load {', '.join(f'{count:,}' for count in found)} bytes; two of them may "
+        f"differ by {int(most):,}"]
 
 
 def counters(program, options):

@@ -67,6 +67,8 @@ ANY_PASS = (
     (("plain", "large"), ("few and large",),
      "only a row whose scores are all far below 0 is wrong: with what does the maximum begin?"),
     (("plain",), ("causal",), "only the causal mask is wrong: which keys may query i see, and in which tiles?"),
+    (("causal",), ("plain", "one head"),
+     "with a causal mask it is right, without one it is wrong: what is masked or skipped that every query may see?"),
     (("plain", "many tiles"), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
     (("wide",), ("plain", "many tiles"), "D = 128 is right and D = 64 is wrong: something counts on 128 columns"),
     (("plain", "many keys"), ("wide",), "D = 64 is right and D = 128 is wrong: something counts on 64 columns"),
@@ -99,7 +101,7 @@ FINDINGS = ANY_PASS + (
     (("large", "causal", "many heads"), ("far below 0",),
      "only a row whose scores are all far below 0 is wrong: with what does the maximum begin? And does it take in "
      "hidden keys?"),
-    (("ones", "identity"), ("plain",),
+    (("ones", "identity"), ("plain", "causal"),
      "with equal numbers, and with one key for each query, it is right. So rows and keys are in their place, and the "
      "right keys count: a factor or the softmax is wrong, or a piece is transposed (the identity is its own "
      "transpose)"),
@@ -150,8 +152,11 @@ def found_place(text):
     if len(same) < 3 or same[0][0] == same[0][1]:
         return None
     (row, column), (other_row, other_column) = (divmod(position, 64) for position in same[0])
+    swizzled = row % 8 and all(other == place ^ place // 64 % 8 * 8 for place, other in same)
     return (f"with {PROBES['identity']} O should be V, and O[{row}][{column}] is what belongs to "
-            f"row {other_row}, column {other_column}")
+            f"row {other_row}, column {other_column}" +
+            (": chunks of 8 columns have changed places as a swizzle does it, by the row's number. So only one of two "
+             "sides swizzles, the one that writes a tile or the one that reads it" if swizzled else ""))
 
 
 NUMBERS = [step * 2 ** octave for octave in range(8) for step in (7.5, 8, 9, 10, 11, 12, 13, 14)]  # number_of_place
@@ -284,6 +289,9 @@ def diagnosis(report, run):
     """Lines for a run whose report shows wrong numbers; hardly any where a hazard explains them."""
     if is_explained(report):
         return beside_hazards(report, run)
+    if "leaves its counter" in report and "differ" not in report:
+        return ["so        all elements are right. The last request of a launch must leave 0: how many requests are there, "
+                "and what does the last one return?"]
     probes = probes_for(report)
     found = outcomes(run, probes)
     right = [probes[name] or "default options" for name, (is_right, _) in found.items() if is_right]
@@ -303,7 +311,9 @@ def diagnosis(report, run):
                     "tile")
     if not found.get("ones", (True,))[0]:
         said.insert(0, ratio_of_ones(found["ones"][1]))
-    if "got NaN" in report:
+    if "(never written: " in report:
+        said.insert(0, "some elements are never written: which rows and columns of the output does no thread store?")
+    elif "got NaN" in report:
         said.insert(0, "NaN comes from 0 / 0 and from calculations with infinity: which number is infinite, or divides "
                        "by a sum of nothing?")
     said.insert(0, tensors(report) or forms(report))

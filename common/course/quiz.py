@@ -6,6 +6,8 @@ With ANSWERS, separated by blanks, nothing is asked. A quiz is a page, notes/qui
 headings of the second level. Below each stand its text, then comments, then the explanation in <details>:
 
     <!-- answer: EXPRESSION -->        a number, as tests/figures.py has expressions; or a choice's letter, "- b: ..."
+    <!-- order: FILE from "LINE" -->   instead: the choices are lines of a file, and this is where they stand in it. The
+                                       letters in their order are the answer, "bca"; the code of a choice is looked for
     <!-- within: 5 % -->               how far from it an answer may be; 1 % if nothing is said
     <!-- not EXPRESSION: SENTENCE -->  what to say to somebody who answers that
 
@@ -20,21 +22,45 @@ from learner import MINE, Wrong, read_note, run_command, write_note
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "tests"))
 # pylint: disable=wrong-import-position
+import explain
 import figures
 
 PAGES = "notes/quizzes/[0-9][0-9]-*.md"
 DONE = os.path.join(MINE, "quizzes")  # the numbers of those that were all right
 TRIES = 3
-COMMENT = re.compile(r"<!-- (answer|within|not) ?(.*?): (.*?) -->\n?", re.DOTALL)
+COMMENT = re.compile(r"<!-- (answer|order|within|not) ?(.*?): (.*?) -->\n?", re.DOTALL)
+CHOICE = re.compile(r"^- ([a-z]):(?: `([^`]*)`)?", re.MULTILINE)
+
+
+def tile(rows=64, columns=64, mn_major=False, swizzle=128):
+    """A tile of fp16 numbers that begins at 0x400 in shared memory."""
+    return explain.Tile(rows, columns, 2, mn_major, swizzle, 0x400)
+
+
+# What an expression may ask for besides what figures.py has: where things lie, as make explain says.
+EXPRESSIONS = dict(figures.EXPRESSIONS, next=next, range=range,
+                   place=lambda row, column, **shape: tile(**shape).address(row, column),
+                   descriptor=lambda slice_number, **shape: tile(**shape).descriptor(slice_number))
 
 
 def number(text):
-    """The number that somebody has typed, with or without commas and a unit; None if it is none."""
+    """The number that somebody has typed, with or without commas and a unit, or as 0x400; None if it is none."""
+    if re.fullmatch(r"0x[0-9a-f]+", text.strip().lower()):
+        return float(int(text, 16))
     match = re.fullmatch(r"([-+]?[\d.,]*\d\.?(?:e[-+]?\d+)?)\s*([a-zA-Zµ/%]*)", text.strip())
     try:
         return float(match[1].replace(",", "")) if match else None
     except ValueError:
         return None
+
+
+def in_order(choices, place):
+    """The letters of choices (letter, code) as their code stands in a file. `place`: 'FILE from "LINE"'."""
+    path, start = re.fullmatch(r'(\S+) from "(.*)"', place).groups()
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    begin = text.index(start)
+    return "".join(letter for _, letter in sorted((text.index(code, begin), letter) for letter, code in choices))
 
 
 class Question:
@@ -47,16 +73,20 @@ class Question:
         self.text = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL).strip()
         folded = r"<summary>.*?</summary>|</details>|<!--.*?-->\n?"
         self.explanation = re.sub(folded, "", explanation, flags=re.DOTALL).strip()
-        self.choices = re.findall(r"^- ([a-z]):", self.text, re.MULTILINE)
-        self.answer = self.value(next(value for kind, _, value in marks if kind == "answer"))
+        choices = CHOICE.findall(self.text)
+        self.choices = [letter for letter, _ in choices]
+        place = next((value for kind, _, value in marks if kind == "order"), None)
+        self.is_order = place is not None
+        self.answer = (in_order(choices, place) if self.is_order else
+                       self.value(next(value for kind, _, value in marks if kind == "answer")))
         self.within = next((float(value.rstrip(" %")) / 100 for kind, _, value in marks if kind == "within"), 0.01)
         self.others = [(self.value(given), " ".join(sentence.split()))
                        for kind, given, sentence in marks if kind == "not"]
 
     def value(self, expression):
-        if expression in self.choices:
+        if self.choices:
             return expression
-        return float(eval(expression, dict(figures.EXPRESSIONS)))  # pylint: disable=eval-used
+        return float(eval(expression, dict(EXPRESSIONS)))  # pylint: disable=eval-used
 
     def is_right(self, given):
         return self.is_near(given, self.answer)
@@ -68,8 +98,10 @@ class Question:
 
     def read(self, typed):
         """What an answer says; ValueError if it is neither a number nor a choice."""
-        given = typed.strip().lower().rstrip(":") if self.choices else number(typed)
-        if given is None or (self.choices and given not in self.choices):
+        given = re.sub(r"[\s,:]", "", typed.lower()) if self.choices else number(typed)
+        if self.is_order and sorted(given) != self.choices:
+            raise ValueError(f"the answer has each of the letters {', '.join(self.choices)} once")
+        if given is None or (self.choices and not self.is_order and given not in self.choices):
             raise ValueError(f"one of {', '.join(self.choices)} is an answer" if self.choices else
                              "the answer is a number")
         return given

@@ -159,16 +159,20 @@ class Workshop:
         follow."""
         if runs and not self._concerns_the_host():
             self.runs = runs
-            self.ptx = os.path.join(self.folder, "build", "kernels", f"{self.stage}.ptx")
+            self.ptx = self.kernels()
             self.program = f"stage-{number_of(self.stage)}"
-            self._read_kernels()
-            return self._compile_for(runs[:at_first])
+            return self.build_kernels(runs[:at_first])
         arguments = [f"stage-{number_of(self.stage)}", *([f"ALLOW_{self.stage}={allow}"] if allow else [])]
         self.typed = shlex.join(["make", "-C", self.folder, *arguments])
         done = make(arguments, self.folder)
         unwanted = r"  [A-Z]+ |make(\[\d+\])?: |  For the author of a stage"
         lines = [line for line in done.stdout.splitlines() if not re.match(unwanted, line)]
         return "\n".join(lines).replace("build/kernels/", f"{self.folder}/build/kernels/"), done.returncode == 0
+
+    def build_kernels(self, runs):
+        """Makes only the PTX of the kernels that these runs launch: what nvcc says, and whether it is there now."""
+        self._read_kernels()
+        return self._compile_for(runs)
 
     def kernels(self):
         """The PTX that its kernels were compiled to."""

@@ -420,13 +420,19 @@ typedef enum CounterKind {
   // Those of COUNTER_INST_MUFU that must also take and give subnormal numbers: ex2, lg2, rcp, rsqrt and sqrt of fp32
   // without .ftz. ptxas makes at least four instructions of each.
   COUNTER_INST_MUFU_SCALED,
-  // Waits for an mbarrier (test_wait, try_wait) whose phase was over already when the warp looked first. Under the
-  // default schedule loads complete as late as possible, in the order in which they were issued: such a wait is for
-  // something that was issued before what other waits needed earlier.
+  // Waits for an mbarrier (test_wait, try_wait) whose phase was over already when the warp looked first, and
+  // barrier.cluster.wait where all threads of the cluster have arrived. Under the default schedule loads complete as
+  // late as possible, in the order in which they were issued: such a wait is for something that was issued before what
+  // other waits needed earlier.
   COUNTER_WAITS_AT_ONCE,
   // For each bulk or tensor load, how many loads into the cluster's shared memory are pending once it has started,
   // itself included. Their sum: divided by the number of loads it is the mean.
   COUNTER_LOADS_IN_FLIGHT,
+  // For each setmaxnreg that changes a warp's share, the registers of its 32 threads afterwards. Where each warp
+  // executes one, the sum is what all threads have together; the launch gave the rest in vain.
+  COUNTER_SETMAXNREG_REGISTERS,
+  // red instructions to global memory of warps that hold what they have waited for: as COUNTER_INST_UNTIL_ARRIVAL.
+  COUNTER_REDUCTIONS_UNTIL_ARRIVAL,
   COUNTER_KIND_COUNT,
 } CounterKind;
 

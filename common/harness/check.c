@@ -56,6 +56,17 @@ static double got(const Problem *problem, OutputTensor output, size_t index) {
   return output == OUTPUT_LSE ? problem->lse[index] : half_to_float(tensors[output][index]);
 }
 
+// Whether the element has the bits that attention.c fills an output with. A calculation gives another NaN, 0x7fff.
+static bool is_unwritten(const Problem *problem, OutputTensor output, size_t index) {
+  const Half *const tensors[OUTPUTS] = {problem->o, NULL, problem->d_q, problem->d_k, problem->d_v};
+  uint32_t bits = 0xffffffff;
+  if (output == OUTPUT_LSE)
+    memcpy(&bits, problem->lse + index, sizeof bits);
+  else
+    bits = 0xffff0000u | tensors[output][index];
+  return bits == 0xffffffff;
+}
+
 // What the row should be, and its limit.
 static double expect_row(ReferenceHead *head, OutputTensor output, int row, double *out) {
   if (output == OUTPUT_O) return reference_row(head, row, out);
@@ -89,8 +100,11 @@ static void compare_row(const Problem *problem, size_t first, const double *expe
 }
 
 static void count_not_finite(const Problem *problem, size_t first, size_t count, CheckResult *result) {
-  for (size_t i = first; i < first + count; i++)
-    if (!isfinite(got(problem, result->output, i)) && result->not_finite++ == 0) result->first_not_finite = i;
+  for (size_t i = first; i < first + count; i++) {
+    if (isfinite(got(problem, result->output, i))) continue;
+    if (result->not_finite++ == 0) result->first_not_finite = i;
+    if (is_unwritten(problem, result->output, i)) result->unwritten++;
+  }
 }
 
 // ---- one head, then all of them ----
@@ -118,6 +132,7 @@ static void merge(CheckResult *all, const CheckResult *head) {
   if (head->not_finite && (!all->not_finite || head->first_not_finite < all->first_not_finite))
     all->first_not_finite = head->first_not_finite;
   all->not_finite += head->not_finite;
+  all->unwritten += head->unwritten;
   all->compared += head->compared;
   all->wrong += head->wrong;
   all->max_error = larger(all->max_error, head->max_error);

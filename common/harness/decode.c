@@ -112,13 +112,16 @@ static int time_decode(DecodeRun *run) {
 
 // ---- the program ----
 
-// Launches it with an O of NaN, so that the check finds elements that are never written, and fetches O.
+// Launches it with an O and lse of NaN, so that the check finds elements that are never written, and fetches them.
 static bool compute_decode(DecodeRun *run, const DecodeProblem *problem) {
   Device *device = run->session->device;
   size_t size = sizeof(Bf16) * decode_query_elements(&problem->shape);
+  size_t lse = problem->lse ? sizeof(float) * decode_rows(&problem->shape) : 0;
   progress_begin(device_info(device)->kind == DEVICE_EMULATOR ? "emulating on this CPU" : "running", 0);
-  bool done = device_fill(device, run->decode.o.address, 0xff, size) && launch_decode(device, run) &&
-              device_synchronise(device) && device_download(device, problem->o, run->decode.o.address, size);
+  bool done = device_fill(device, run->decode.o.address, 0xff, size) &&
+              (!lse || device_fill(device, run->decode.lse, 0xff, lse)) && launch_decode(device, run) &&
+              device_synchronise(device) && device_download(device, problem->o, run->decode.o.address, size) &&
+              (!lse || device_download(device, problem->lse, run->decode.lse, lse));
   progress_end();
   return done;
 }
@@ -153,10 +156,10 @@ static void report_decode_problem(const Session *session, const DecodeShape *sha
   char input[INPUT_NAME_SIZE];
   fprintf(session->out,
           "problem   decode, batch %d, heads %d of queries and %d of keys, keys %s%d, head dim %d, %s; input %s, seed "
-          "%" PRIu64 "\n",
+          "%" PRIu64 "%s\n",
           shape->batch, shape->heads, shape->kv_heads, stage->ragged ? "up to " : "", shape->keys, shape->head_dim,
           stage->inputs == INPUTS_E4M3 ? "bf16, keys and values e4m3" : "bf16", options_input_name(options, input),
-          options->seed);
+          options->seed, options->lse ? "; with the log-sum-exp" : "");
   if (stage->ragged) fprintf(session->out, "          lengths %.60s", options->lengths ? options->lengths : "ragged");
   if (shape->page) fprintf(session->out, ", pages of %d keys", shape->page);
   if (stage->queries)
@@ -284,6 +287,7 @@ static int run_decode_problem(const Session *session, const DecodeProblem *probl
               .q = {.address = upload_array(device, problem->q, queries)},
               .o = {.address = device_alloc(device, queries)},
               .lengths = full ? 0 : upload_array(device, problem->lengths, lengths),
+              .lse = problem->lse ? device_alloc(device, decode_rows(shape) * sizeof(float)) : 0,
               .splits = splits,
               .workspace = workspace ? device_alloc(device, workspace) : 0,
               .module = session->module,
@@ -295,7 +299,7 @@ static int run_decode_problem(const Session *session, const DecodeProblem *probl
              : ready                                 ? compute_and_check_decode(&run, problem)
                      : session_fail(session, EXIT_USAGE, "the host has no memory for pages; use a smaller --keys");
   const DeviceAddress addresses[] = {d->q.address, d->k.address,   d->v.address, d->o.address, d->workspace,
-                                     d->lengths,   d->block_table, d->k_scale,   d->v_scale};
+                                     d->lengths,   d->block_table, d->k_scale,   d->v_scale,   d->lse};
   for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) device_free(device, addresses[i]);
   return code;
 }
@@ -309,6 +313,8 @@ static int prepare_decode_problem(const Session *session, DecodeProblem *problem
                         "--lengths=%.40s: full, ragged, or numbers from 0 to --keys with commas between them", lengths);
   if (session->stage->inputs == INPUTS_E4M3 && !decode_problem_quantise(problem, options->scales))
     return session_fail(session, EXIT_USAGE, "the host has no memory for e4m3 tensors; use a smaller --keys");
+  if (options->lse && !decode_problem_add_lse(problem))
+    return session_fail(session, EXIT_USAGE, "the host has no memory for the log-sum-exp; use a smaller --batch");
   return EXIT_RIGHT;
 }
 

@@ -8,6 +8,9 @@
 //
 // (with an e4m3 cache, weights are rounded to fp16, and 2^-12 rms).
 //
+// The log-sum-exp may be off by 2^-20 of the largest score, 2^-22 (|lse| + 1) for the roundings of the logarithm and of
+// the result, and 2^-25 for each key that is added. Where a query sees no key, it is -infinity.
+//
 // 2^-9 is half a unit of bf16's last place, and 2^-134 half of its smallest number. A kernel may share the keys out
 // among warps and blocks. Their parts are in fp32, and are combined in fp32, so the limit does not ask how many.
 #include <inttypes.h>
@@ -17,9 +20,11 @@
 
 enum { MAX_HEAD_DIM = 128 };
 
-size_t decode_query_elements(const DecodeShape *shape) {
-  return (size_t)shape->batch * (size_t)shape->heads * (size_t)shape->queries * (size_t)shape->head_dim;
+size_t decode_rows(const DecodeShape *shape) {
+  return (size_t)shape->batch * (size_t)shape->heads * (size_t)shape->queries;
 }
+
+size_t decode_query_elements(const DecodeShape *shape) { return decode_rows(shape) * (size_t)shape->head_dim; }
 
 size_t decode_cache_elements(const DecodeShape *shape) {
   return (size_t)shape->batch * (size_t)shape->kv_heads * (size_t)shape->keys * (size_t)shape->head_dim;
@@ -195,7 +200,13 @@ bool decode_problem_quantise(DecodeProblem *problem, bool per_head) {
   return done;
 }
 
+bool decode_problem_add_lse(DecodeProblem *problem) {
+  problem->lse = malloc(decode_rows(&problem->shape) * sizeof(float));
+  return problem->lse;
+}
+
 void decode_problem_free(DecodeProblem *problem) {
+  free(problem->lse);
   free(problem->lengths);
   for (int tensor = 0; tensor < 2; tensor++) {
     free(problem->codes[tensor]);
@@ -237,9 +248,14 @@ static double round_weight(const DecodeProblem *problem, double weight) {
   return problem->codes[0] ? half_round(weight * 0x1p10) * 0x1p-10 : bf16_round(weight);
 }
 
-// The weights of a query, the largest of them 1. Returns the largest magnitude of a score.
-static double decode_weights(const DecodeProblem *problem, size_t head, int keys, const double *query,
-                             double *weights) {
+// Of a query's scores.
+typedef struct DecodeScores {
+  double max, largest;  // the largest, and the largest magnitude
+} DecodeScores;
+
+// The weights of a query, the largest of them 1.
+static DecodeScores decode_weights(const DecodeProblem *problem, size_t head, int keys, const double *query,
+                                   double *weights) {
   int head_dim = problem->shape.head_dim;
   double row[MAX_HEAD_DIM], scale = 1 / sqrt(head_dim), max = -INFINITY, largest = 0;
   for (int key = 0; key < keys; key++) {
@@ -249,7 +265,7 @@ static double decode_weights(const DecodeProblem *problem, size_t head, int keys
     largest = larger(largest, fabs(score));
   }
   for (int key = 0; key < keys; key++) weights[key] = exp(weights[key] - max);
-  return largest;
+  return (DecodeScores){max, largest};
 }
 
 // Sums over the keys of weight times value, for each d.
@@ -274,13 +290,18 @@ static void add_value_rows(const DecodeProblem *problem, size_t head, int keys, 
   }
 }
 
-// O of a query in fp64. Returns its limit.
-static double answer_query(const DecodeProblem *problem, size_t head, int keys, const double *query, double *weights,
-                           double *out) {
+// What is expected of a query, in fp64, and how far from it a right kernel may be.
+typedef struct DecodeAnswer {
+  double o[MAX_HEAD_DIM], limit, lse, lse_limit;
+} DecodeAnswer;
+
+static void answer_query(const DecodeProblem *problem, size_t head, int keys, const double *query, double *weights,
+                         DecodeAnswer *answer) {
   DecodeSums sums = {0};
-  for (int d = 0; d < problem->shape.head_dim; d++) out[d] = 0;
-  if (keys == 0) return 0x1p-134;
-  double largest = decode_weights(problem, head, keys, query, weights), unit = problem->codes[0] ? 0x1p-12 : 0x1p-9;
+  *answer = (DecodeAnswer){.limit = 0x1p-134, .lse = -INFINITY};
+  if (keys == 0) return;
+  double *out = answer->o, unit = problem->codes[0] ? 0x1p-12 : 0x1p-9;
+  DecodeScores scores = decode_weights(problem, head, keys, query, weights);
   add_value_rows(problem, head, keys, weights, &sums);
   double rounded_error = 0, magnitude = 0, mass = 0, rms = 0;
   for (int d = 0; d < problem->shape.head_dim; d++) {
@@ -290,7 +311,10 @@ static double answer_query(const DecodeProblem *problem, size_t head, int keys, 
     mass = larger(mass, sums.absolute[d] / sums.weight);
     rms = larger(rms, sqrt(sums.squared[d]) / sums.weight);
   }
-  return 2 * rounded_error + (0x1p-9 + 0x1p-25 * keys) * magnitude + unit * rms + 0x1p-20 * largest * mass + 0x1p-134;
+  answer->limit = 2 * rounded_error + (0x1p-9 + 0x1p-25 * keys) * magnitude + unit * rms +
+                  0x1p-20 * scores.largest * mass + 0x1p-134;
+  answer->lse = scores.max + log(sums.weight);
+  answer->lse_limit = 0x1p-20 * scores.largest + 0x1p-22 * (fabs(answer->lse) + 1) + 0x1p-25 * keys;
 }
 
 // ---- the check ----
@@ -305,8 +329,17 @@ typedef struct DecodeChecking {
   atomic_bool out_of_memory;
 } DecodeChecking;
 
-static void compare_query(const DecodeProblem *problem, size_t query, const double *expected, double limit,
-                          DecodeCheck *check) {
+static void compare_lse(const DecodeProblem *problem, size_t query, const DecodeAnswer *answer, DecodeLseCheck *check) {
+  double value = problem->lse[query], error = value == answer->lse ? 0 : fabs(value - answer->lse);
+  check->compared++;
+  check->max_error = larger(check->max_error, error);
+  if (error > 0) check->worst = larger(check->worst, error / answer->lse_limit);
+  if (error <= answer->lse_limit) return;  // false for NaN
+  if (check->wrong++ == 0) check->first = (Difference){query, value, answer->lse, answer->lse_limit};
+}
+
+static void compare_query(const DecodeProblem *problem, size_t query, const DecodeAnswer *answer, DecodeCheck *check) {
+  const double *expected = answer->o, limit = answer->limit;
   for (int d = 0; d < problem->shape.head_dim; d++) {
     size_t index = query * (size_t)problem->shape.head_dim + (size_t)d;
     double value = bf16_to_float(problem->o[index]), error = fabs(value - expected[d]);
@@ -330,11 +363,13 @@ static void check_key_head(void *context, size_t i) {
   size_t head = (size_t)checking->number[i];
   size_t group = (size_t)(shape->heads / shape->kv_heads * shape->queries);  // rows
   if (i > 0 && checking->number[i] == checking->number[i - 1]) return;
-  double query[MAX_HEAD_DIM], expected[MAX_HEAD_DIM], *weights = malloc((size_t)shape->keys * sizeof *weights);
+  DecodeAnswer answer;
+  double query[MAX_HEAD_DIM], *weights = malloc((size_t)shape->keys * sizeof *weights);
   for (size_t row = head * group; weights && row < (head + 1) * group; row++) {
     for (int d = 0; d < shape->head_dim; d++) query[d] = bf16_to_float(problem->q[row * (size_t)shape->head_dim + d]);
-    double limit = answer_query(problem, head, keys_seen(problem, row), query, weights, expected);
-    compare_query(problem, row, expected, limit, &checking->heads[i]);
+    answer_query(problem, head, keys_seen(problem, row), query, weights, &answer);
+    compare_query(problem, row, &answer, &checking->heads[i]);
+    if (problem->lse) compare_lse(problem, row, &answer, &checking->heads[i].lse);
   }
   if (!weights) checking->out_of_memory = true;
   free(weights);
@@ -351,6 +386,11 @@ static void add_key_head(DecodeCheck *all, const DecodeCheck *head) {
   all->squares.reference += head->squares.reference;
   for (int i = 0; i < head->difference_count && all->difference_count < MAX_DIFFERENCES; i++)
     all->differences[all->difference_count++] = head->differences[i];
+  if (all->lse.wrong == 0) all->lse.first = head->lse.first;
+  all->lse.compared += head->lse.compared;
+  all->lse.wrong += head->lse.wrong;
+  all->lse.max_error = larger(all->lse.max_error, head->lse.max_error);
+  all->lse.worst = larger(all->lse.worst, head->lse.worst);
 }
 
 static int choose_heads(const DecodeShape *shape) {
@@ -379,6 +419,7 @@ bool decode_check(const DecodeProblem *problem, uint64_t seed, DecodeCheck *chec
     for (size_t i = 0; i < count; i++) add_key_head(check, &checking.heads[i]);
     for (size_t i = 0; i < decode_query_elements(shape); i++)
       if (!bf16_is_finite(problem->o[i]) && check->not_finite++ == 0) check->first_not_finite = i;
+    for (size_t i = 0; problem->lse && i < decode_rows(shape); i++) check->lse.never_written += isnan(problem->lse[i]);
     done = !checking.out_of_memory;
   }
   free(checking.number);
@@ -386,17 +427,25 @@ bool decode_check(const DecodeProblem *problem, uint64_t seed, DecodeCheck *chec
   return done;
 }
 
-bool decode_check_is_right(const DecodeCheck *check) {
+static bool o_is_right(const DecodeCheck *check) {
   return check->compared > 0 && check->wrong == 0 && check->not_finite == 0;
 }
 
+static bool lse_is_right(const DecodeLseCheck *check) { return check->wrong == 0 && check->never_written == 0; }
+
+bool decode_check_is_right(const DecodeCheck *check) { return o_is_right(check) && lse_is_right(&check->lse); }
+
 // ---- what it prints ----
 
-static void print_query_place(FILE *out, const DecodeProblem *problem, size_t index) {
-  size_t head_dim = (size_t)problem->shape.head_dim, queries = (size_t)problem->shape.queries;
-  size_t row = index / head_dim, head = row / queries, heads = (size_t)problem->shape.heads;
-  fprintf(out, "O[%zu][%zu]", head / heads, head % heads);
+static void print_row_place(FILE *out, const DecodeProblem *problem, const char *tensor, size_t row) {
+  size_t queries = (size_t)problem->shape.queries, head = row / queries, heads = (size_t)problem->shape.heads;
+  fprintf(out, "%s[%zu][%zu]", tensor, head / heads, head % heads);
   if (queries > 1) fprintf(out, "[%zu]", row % queries);
+}
+
+static void print_query_place(FILE *out, const DecodeProblem *problem, size_t index) {
+  size_t head_dim = (size_t)problem->shape.head_dim;
+  print_row_place(out, problem, "O", index / head_dim);
   fprintf(out, "[%zu]", index % head_dim);
 }
 
@@ -420,8 +469,9 @@ static void print_wrong_queries(FILE *out, const DecodeProblem *problem, const D
 
 static void report_wrong_decode(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
   char wrong[32], compared[32];
-  fprintf(out, "WRONG: %s of %s elements %s from the fp64 reference", format_count(wrong, check->wrong),
-          format_count(compared, check->compared), check->wrong == 1 ? "differs" : "differ");
+  fprintf(out, "WRONG: %s of %s elements%s %s from the fp64 reference", format_count(wrong, check->wrong),
+          format_count(compared, check->compared), problem->lse ? " of O" : "",
+          check->wrong == 1 ? "differs" : "differ");
   if (check->max_error != 0) fprintf(out, ", max error %.2g", check->max_error);
   fprintf(out, "\n");
   if (check->not_finite) {
@@ -443,14 +493,38 @@ static uint32_t decode_checksum(const DecodeProblem *problem) {
   return hash;
 }
 
-void decode_report_check(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
+static void report_lse(FILE *out, const DecodeProblem *problem, const DecodeLseCheck *check) {
+  char wrong[32], compared[32];
+  format_count(compared, check->compared);
+  if (lse_is_right(check)) {
+    fprintf(out, "lse       right: %s elements, max error %.2g, the worst element at %.0f %% of its limit\n", compared,
+            check->max_error, 100 * check->worst);
+    return;
+  }
+  fprintf(out, "lse       WRONG: %s of %s elements %s from the fp64 reference", format_count(wrong, check->wrong),
+          compared, check->wrong == 1 ? "differs" : "differ");
+  if (check->never_written) fprintf(out, "; NaN (never written?): %s", format_count(wrong, check->never_written));
+  fprintf(out, "\n");
+  if (check->wrong == 0) return;
+  fprintf(out, "          the first is ");
+  print_row_place(out, problem, "lse", check->first.index);
+  fprintf(out, ": got %.6g, expected %.6g (limit %.2g)\n", check->first.got, check->first.expected, check->first.limit);
+}
+
+static void report_o(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
   char compared[32];
   int heads = problem->shape.batch * problem->shape.kv_heads;
   fprintf(out, "result    ");
-  if (!decode_check_is_right(check)) return report_wrong_decode(out, problem, check);
-  fprintf(out, "right: %s%s elements", check->heads == heads ? "all " : "", format_count(compared, check->compared));
+  if (!o_is_right(check)) return report_wrong_decode(out, problem, check);
+  fprintf(out, "right: %s%s elements%s", check->heads == heads ? "all " : "", format_count(compared, check->compared),
+          problem->lse ? " of O" : "");
   if (check->heads != heads) fprintf(out, " (of %d key heads)", check->heads);
   fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", check->max_error, 100 * check->worst);
   fprintf(out, "accuracy  the kernel is off by %.2f %%; checksum of O %08" PRIx32 "\n",
           100 * check_relative_error(&check->squares), decode_checksum(problem));
+}
+
+void decode_report_check(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
+  report_o(out, problem, check);
+  if (problem->lse) report_lse(out, problem, &check->lse);
 }

@@ -333,6 +333,7 @@ typedef struct CheckResult {
   int rows_per_head;
   uint64_t compared, wrong;  // elements
   uint64_t not_finite;       // elements of the whole output that are NaN or infinite
+  uint64_t unwritten;        // of these, elements that still have the bits that the array was filled with before
   size_t first_not_finite;
   double max_error;      // of the elements compared; NaN when one of them is
   double worst;          // the largest error / limit
@@ -396,6 +397,7 @@ void gemm_report_check(FILE *out, const GemmProblem *problem, const GemmCheck *c
 typedef struct DecodeProblem {
   DecodeShape shape;
   Bf16 *q, *k, *v, *o;  // o: what the device computed. K and V are not in pages here
+  float *lse;           // what the device computed, [batch][heads][queries]; NULL when it does not
   int *lengths;         // [batch]; keys from there on are NaN
   // Of an e4m3 cache: K and V as codes, and the scales of these, as in Decode.
   E4m3 *codes[2];
@@ -411,11 +413,22 @@ bool decode_problem_set_lengths(DecodeProblem *problem, const char *lengths, uin
 // Makes K and V e4m3, with a scale for each key head or else for each tensor: the largest magnitude over 448. After the
 // lengths. False when the host has no memory.
 bool decode_problem_quantise(DecodeProblem *problem, bool per_head);
+// Adds the log-sum-exp. False when the host has no memory for it.
+bool decode_problem_add_lse(DecodeProblem *problem);
 void decode_problem_free(DecodeProblem *problem);
+size_t decode_rows(const DecodeShape *shape);               // of Q, and of O: elements of lse
 size_t decode_query_elements(const DecodeShape *shape);     // of Q, and of O
 size_t decode_cache_elements(const DecodeShape *shape);     // of K, and of V
 size_t decode_used_elements(const DecodeProblem *problem);  // of K, and of V: those of keys that exist
 size_t decode_scales(const DecodeProblem *problem);         // of K, and of V
+
+// What was found of lse; nothing was compared where the device does not compute it.
+typedef struct DecodeLseCheck {
+  uint64_t compared, wrong;
+  double max_error, worst;  // the largest error, and the largest error / limit
+  Difference first;         // that is wrong
+  uint64_t never_written;   // NaN, of all of lse
+} DecodeLseCheck;
 
 typedef struct DecodeCheck {
   int heads;                 // key heads whose queries were compared, of batch * kv_heads
@@ -426,9 +439,10 @@ typedef struct DecodeCheck {
   Squares squares;          // of O from fp64
   Difference differences[MAX_DIFFERENCES];
   int difference_count;
+  DecodeLseCheck lse;
 } DecodeCheck;
 
-// Compares O with fp64: all of it, or the queries of chosen key heads. False when the host has no memory.
+// Compares O and lse with fp64: all of it, or the queries of chosen key heads. False when the host has no memory.
 bool decode_check(const DecodeProblem *problem, uint64_t seed, DecodeCheck *check);
 bool decode_check_is_right(const DecodeCheck *check);
 // Prints the result and a checksum of O: two runs whose O differs in a bit have different ones.

@@ -63,8 +63,7 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_K] = {"k", "N", "columns of A and of B, a multiple of 8 (default: 4096 or 192)", TYPE_NUMBER, FIELD(k), 8,
                   1 << 20},
     [OPTION_SIZE] = {"size", "N", "all three of these", TYPE_NUMBER, FIELD(size), 8, 1 << 20},
-    [OPTION_LSE] = {"lse", NULL, "also store the log-sum-exp of each query, which a backward pass needs", TYPE_FLAG,
-                    FIELD(lse), 0, 0},
+    [OPTION_LSE] = {"lse", NULL, "also store the log-sum-exp of each query", TYPE_FLAG, FIELD(lse), 0, 0},
     [OPTION_SEED] = {"seed", "N", "seed of the random inputs (default: 1)", TYPE_NUMBER, FIELD(seed), 0, UINT64_MAX},
     [OPTION_INPUT] =
         {"input",
@@ -184,7 +183,7 @@ static const char *why_not(const Stage *stage, OptionIndex index) {
   if (index >= OPTION_M && index <= OPTION_SIZE && !stage->gemm) return "is not a matrix product";
   if ((index == OPTION_SCALES || index == OPTION_ROTATE) && stage->inputs == INPUTS_F16) return "has no e4m3 inputs";
   if (index == OPTION_DETERMINISTIC && !stage->backward) return "is not one of the backward pass";
-  if (index == OPTION_LSE && (!stage->lse || stage->decode)) return "does not store the log-sum-exp";
+  if (index == OPTION_LSE && !stage->lse) return "does not store the log-sum-exp";
   return NULL;
 }
 

@@ -85,7 +85,7 @@ static void report_right(FILE *out, const Problem *problem, const CheckResult *r
 }
 
 static void report_wrong_output(FILE *out, const Problem *problem, const CheckResult *result) {
-  char wrong[32], compared[32], not_finite[32], all[32];
+  char wrong[32], compared[32], not_finite[32], unwritten[32], all[32];
   fprintf(out, "WRONG: %s of %s elements", format_count(wrong, result->wrong),
           format_count(compared, result->compared));
   print_output(out, problem, result->output);
@@ -95,9 +95,10 @@ static void report_wrong_output(FILE *out, const Problem *problem, const CheckRe
   fprintf(out, "\n");
   if (result->not_finite) {
     uint64_t elements = problem->elements / problem->shape.head_dim * check_columns(problem, result->output);
-    fprintf(out, "          %s of %s %s NaN or infinite (never written?), the first is ",
-            format_count(not_finite, result->not_finite), format_count(all, elements),
-            result->not_finite == 1 ? "is" : "are");
+    fprintf(out, "          %s of %s %s NaN or infinite", format_count(not_finite, result->not_finite),
+            format_count(all, elements), result->not_finite == 1 ? "is" : "are");
+    if (result->unwritten) fprintf(out, " (never written: %s)", format_count(unwritten, result->unwritten));
+    fprintf(out, ", the first is ");
     print_element_place(out, problem, result->output, result->first_not_finite);
     fprintf(out, "\n");
   }

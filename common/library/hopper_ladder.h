@@ -185,8 +185,10 @@ typedef struct HlDecode {
 // 34 MiB with 13d, 13e and 13f.
 //
 // The fastest stage is 13e with an e4m3 cache, 13f with several queries or lse, 13d with strides of Q or O. With
-// lengths or pages it is 22 for head_dim 128, and 13d for 64. Without any of these it is 13c for 4 to 127 key heads,
-// batch * kv_heads, whose K and V together have up to 96 MiB. For all else it is 13b.
+// lengths or pages it is 22 for head_dim 128, and 13d for 64. Without any of these it is 13 for 128 key heads and more,
+// batch * kv_heads, as nothing is split; but 13c for 248 and more with 1 GiB and more. With fewer it is 13b where K and
+// V have more than 96 MiB, or, with up to 3 key heads, more than 4 MiB for each. Else it is 22 for up to 1024 keys with
+// head_dim 128, and 13c.
 //
 // In a CUDA graph. A call that is captured queues kernels, and does nothing else, once the same call has run on the
 // same stream: before the capture, make it once. Otherwise the call fails with HL_INVALID, and the capture goes on

@@ -132,7 +132,7 @@ def set_pages(result, block_table, page, pages):
     result.keys = entries * page
 
 
-def decode(q, k, v, o, lengths=None, block_table=None, lse=None, k_scale=None, v_scale=None, stage=None, **others):
+def decode(q, k, v, o, *, lengths=None, block_table=None, lse=None, k_scale=None, v_scale=None, stage=None, **others):
     """A call of hl_attention_decode with these tensors:
 
     q, o              bf16 [batch, heads, queries, head_dim]

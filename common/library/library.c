@@ -111,18 +111,23 @@ static bool is_contiguous(const DecodeShape *shape, DeviceTensor tensor) {
 }
 
 // Stage 22 reads sequences of different lengths and pages faster than 13d (plots/data/22-paged-cluster), where it can.
-// Stages 13b and 13c do less than both, and do it in less time. One launch is better for a small cache, free blocks are
-// for a large one: between 67 and 134 MB on an H100 (plots/data/decode). A cluster has at most 16 blocks, so with few
-// key heads 13c leaves most SMs idle. With as many key heads as SMs nothing is split, and 13b is also one launch.
+// Of the others the fastest on an H100 (plots/data/decode). With about as many key heads as SMs nothing is to be split;
+// with very many and long ones, the blocks of large clusters read side by side. With fewer key heads, one launch is
+// better for a small cache, and free blocks are for a large one: between 67 and 134 MB; or 4 MB for each of so few that
+// clusters, of up to 16 blocks, leave most SMs idle. The last fence of 13c counts where an answer takes a few
+// microseconds.
 static const char *fastest_of_bf16(const Decode *decode) {
-  const int64_t small_cache = 96 << 20;  // bytes
-  const int64_t few_heads = 4, many_heads = 128;
+  const int64_t small_cache = 96 << 20, small_head = 4 << 20;  // bytes
+  const int64_t large_cache = 1 << 30, few_heads = 4, many_heads = 128, very_many_heads = 248;
+  const int few_keys = 1024;
   const DecodeShape *shape = &decode->shape;
   if (!is_contiguous(shape, decode->q) || !is_contiguous(shape, decode->o)) return "13d";
   if (decode->lengths || shape->page) return shape->head_dim == 128 ? "22" : "13d";
-  int64_t key_heads = (int64_t)shape->batch * shape->kv_heads;
-  bool is_small = key_heads * shape->keys * shape->head_dim * 4 <= small_cache;
-  return is_small && key_heads >= few_heads && key_heads < many_heads ? "13c" : "13b";
+  int64_t key_heads = (int64_t)shape->batch * shape->kv_heads, head_bytes = (int64_t)shape->keys * shape->head_dim * 4;
+  int64_t bytes = key_heads * head_bytes;
+  if (key_heads >= many_heads) return key_heads >= very_many_heads && bytes >= large_cache ? "13c" : "13";
+  if (bytes > small_cache || (key_heads < few_heads && head_bytes > small_head)) return "13b";
+  return shape->head_dim == 128 && shape->keys <= few_keys ? "22" : "13c";
 }
 
 // Finds the stage of a call, and checks the call.

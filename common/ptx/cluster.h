@@ -18,9 +18,10 @@ static __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// The two halves of cluster_sync. What a thread does between them waits for nobody.
+// The two halves of a barrier that tells when all threads have come here, and no more: what a thread wrote before it
+// arrived, others may not see. So no fence stands in front. That of cluster_sync waits until the whole GPU could see it.
 static __device__ __forceinline__ void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
 static __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
@@ -46,17 +47,34 @@ static __device__ __forceinline__ void store_cluster(uint32_t to, float2 x) {
   asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x.x), "f"(x.y) : "memory");
 }
 
+// Loads from the shared memory of any block of the cluster: an address from in_block. PTX ISA 9.7.9.8, "ld".
+static __device__ __forceinline__ float load_cluster(uint32_t from) {
+  float x;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+  return x;
+}
+static __device__ __forceinline__ float2 load_cluster_pair(uint32_t from) {
+  float2 x;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(from) : "memory");
+  return x;
+}
+
 // Arrives at an mbarrier of any block of the cluster: an address from in_block. PTX ISA 9.7.13.15.13.
 static __device__ __forceinline__ void mbarrier_arrive_cluster(uint32_t barrier) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Stores 4 bytes in any block of the cluster: addresses from in_block. When they have arrived they count on an mbarrier
-// of the same block. A thread that waits for it sees what this thread did before: the count has release semantics at
-// the scope of the cluster. PTX ISA 9.7.9.12, "st.async".
+// Stores 4 or 8 bytes in any block of the cluster: addresses from in_block. When they have arrived they count on an
+// mbarrier of the same block. A thread that waits for it sees what this thread did before: the count has release
+// semantics at the scope of the cluster. The cluster has more than one block. PTX ISA 9.7.9.12, "st.async".
 static __device__ __forceinline__ void store_async(uint32_t to, uint32_t value, uint32_t barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(value),
                "r"(barrier)
+               : "memory");
+}
+static __device__ __forceinline__ void store_async(uint32_t to, float2 x, uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(to),
+               "f"(x.x), "f"(x.y), "r"(barrier)
                : "memory");
 }
 

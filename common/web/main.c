@@ -1,14 +1,17 @@
 // All stages as one program, for WebAssembly: its name says which one it is, stage-06. The kernels come from a file of
-// that name, stage-06.ptx, where a stage's own program has them embedded. By the name "layout" it answers where things
-// lie: layout.h.
+// that name, stage-06.ptx, where a stage's own program has them embedded. 6/stage-05b is stage 05b with the host code
+// of its mistake 6: variants.py. By the name "layout" it answers where things lie: layout.h.
 #include <stdlib.h>
 
 #include "layout.h"
 
 #include "../harness/harness.h"
+#include "variants.h"
 
 #define DECLARE(number) extern const Stage stage_##number;
+#define DECLARE_VARIANT(number, key) extern const Stage stage_##number##_##key;
 STAGES(DECLARE)
+VARIANTS(DECLARE_VARIANT)
 
 typedef struct NamedStage {
   const char *program;
@@ -16,11 +19,12 @@ typedef struct NamedStage {
 } NamedStage;
 
 #define NAMED(number) {"stage-" #number, &stage_##number},
-static const NamedStage stages[] = {STAGES(NAMED)};
+#define NAMED_VARIANT(number, key) {#key "/stage-" #number, &stage_##number##_##key},
+static const NamedStage stages[] = {STAGES(NAMED) VARIANTS(NAMED_VARIANT)};
 
-static const Stage *stage_of_program(const char *program) {
+static const Stage *stage_of_program(const char *name) {
   for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-    if (!strcmp(program, stages[i].program)) return stages[i].stage;
+    if (!strcmp(name, stages[i].program)) return stages[i].stage;
   return NULL;
 }
 
@@ -37,7 +41,7 @@ static char *read_kernels(const char *path, size_t *size) {
 
 int main(int argc, char **argv) {
   const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0];
-  const Stage *stage = stage_of_program(program);
+  const Stage *stage = stage_of_program(argv[0]);
   if (!strcmp(program, "layout")) return layout_run(argc, argv);
   char path[64];
   snprintf(path, sizeof path, "/%.40s.ptx", program);

@@ -1,5 +1,5 @@
 // A stage under node, as its program is in the terminal: node common/web/node.js NUMBER KERNELS.ptx [options]. The
-// options --ptx, --json and --steps name files of this machine.
+// options --ptx, --json and --steps name files of this machine, and --variant=6b is run.js's variant.
 'use strict';
 
 const fs = require('fs');
@@ -24,9 +24,10 @@ async function main([stage, kernels, ...options]) {
   const module = await WebAssembly.compile(fs.readFileSync(path.join(built, 'stages.wasm')));
   const createStages = require(path.join(built, 'stages.js'));
   const json = take(options, 'json'), ptx = take(options, 'ptx'), steps = take(options, 'steps');
+  const variant = take(options, 'variant');
   const text = fs.readFileSync(ptx ?? kernels);
   const result = await runStage(createStages, module, {
-    stage, options, ptx: text, edited: ptx !== null, sources: sourcesOf(text), steps: steps !== null,
+    stage, variant, options, ptx: text, edited: ptx !== null, sources: sourcesOf(text), steps: steps !== null,
   });
   fs.writeSync(1, result.report);
   fs.writeSync(2, result.errors);

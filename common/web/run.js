@@ -3,6 +3,7 @@
 //
 // A request has
 //   stage     the stage's number, "06"
+//   variant   the key of a mistake, "6b", whose host code the stage is to have (variants.py); or nothing
 //   ptx       the text of its PTX
 //   options   those of its program, ["--seqlen=256", "--causal"]
 //   edited    whether the text is the reader's own: then all of it is checked, and a fault in it is the reader's
@@ -41,7 +42,7 @@ async function runStage(createStages, module, request) {
   const output = [], errors = [], terminal = [];
   let code = null;
   const instance = await createStages({
-    thisProgram: request.layout ? 'layout' : `stage-${request.stage}`,
+    thisProgram: request.layout ? 'layout' : `${request.variant ? `${request.variant}/` : ''}stage-${request.stage}`,
     print(line) { output.push(line); terminal.push(line); },
     printErr(line) { errors.push(line); terminal.push(line); },
     quit(status, exit) { code = status; throw exit; },

@@ -62,7 +62,7 @@ template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, i
 // ---- a warp's part ----
 
 // What a warp keeps for its 16 queries from tile to tile. Lane l has parts of two rows, l / 4 and l / 4 + 8: index [2].
-// Of every 8 columns of the output it has two neighbours in each of these rows: index [4].
+// In every 8 columns of the output it has two neighbours of each row, four numbers: index [4].
 template <int HEAD_DIM> struct Rows {
   float o[HEAD_DIM / 8][4];
   float max[2], sum[2];  // sum: of this lane's columns only, until the end

@@ -74,8 +74,8 @@ template <int HEAD_DIM> __device__ uint32_t lane_address_k(uint32_t tile) {
 }
 
 // Steps from such an address to that of the 16 x 16 fragment i fragments further down and j further to the right. A
-// lane's first chunk is 0 or 1, so 2 (j % 4) chunks more only set bits of the chunk's number: an xor, which can follow
-// that of the swizzle. Tiles are aligned, so these are bits of the address. The other two steps are additions.
+// lane's first chunk is 0 or 1, so to add 2 (j % 4) chunks only sets bits that are 0. That is an xor, and it can follow
+// the xor of the swizzle, on bits of the address, because tiles are aligned. The other two steps are additions.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
@@ -90,7 +90,7 @@ template <int HEAD_DIM> struct Warp {
   float scale;  // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
 
   // The first index is the group of 16 queries. In each, lane l has parts of two rows, l / 4 and l / 4 + 8: index [2].
-  // Of every 8 columns it has two neighbours in each of these rows: index [4].
+  // In every 8 columns it has two neighbours of each row, four numbers: index [4].
   float s[2][KEYS / 8][4];  // scores, then weights
   float o[2][HEAD_DIM / 8][4];
   float max[2][2];

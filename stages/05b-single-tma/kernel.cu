@@ -33,6 +33,9 @@ __device__ void start(Shared &shared, const TensorMap *map, const Box &box, Corn
   tma_load(shared_address(shared.tile), map, shared_address(&shared.full), at.x, at.y, at.z);
 }
 
+// Waits until the load of this round has landed. Each round is a phase of the mbarrier.
+__device__ void wait_for(Shared &shared, int round) { mbarrier_wait(shared_address(&shared.full), round % 2); }
+
 // Where in the tile a chunk of 16 bytes of a row lies. The box lies row by row. A swizzle then exchanges chunks: it
 // XORs the address bits that number a chunk, from bit 4 up, with those from bit 7 up.
 __device__ uint32_t place(const Box &box, int row, int chunk) {
@@ -55,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   int width = box.columns / IN_CHUNK, chunks = box.rows * width;
   for (int round = 0; round < rounds; round++) {
     if (threadIdx.x == 0) start(shared, &map, box, corners[round]);
-    mbarrier_wait(shared_address(&shared.full), round % 2);
+    wait_for(shared, round);
     for (int i = threadIdx.x; i < chunks; i += THREADS) {
       lying[round * chunks + i] = *(uint4 *)(shared.tile + i * CHUNK);
       by_rows[round * chunks + i] = *(uint4 *)(shared.tile + place(box, i / width, i % width));
@@ -130,7 +133,7 @@ extern "C" __global__ void latency(const __grid_constant__ TensorMap map, const 
     int64_t begin = clock64();
     start(shared, &map, box, at);
     int64_t started = clock64();
-    mbarrier_wait(shared_address(&shared.full), round % 2);
+    wait_for(shared, round);
     int64_t end = clock64();
     clocks[round] = make_int2((int)(started - begin), (int)(end - begin));
   }

@@ -74,7 +74,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   Ring<S::SLOTS> k, v;
   int steps = 0;  // for trace: key tiles whose scores have been started
 
-  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  // Lane l has parts of rows l / 4 (h = 0) and l / 4 + 8 (h = 1): s[4 n + 2 h + e] is in column 8 n + 2 (l % 4) + e.
   float s[KEYS / 2];  // scores, then weights
   float o[HEAD_DIM / 2];
   float shift[2];  // a weight is 2^(score * scale + shift)

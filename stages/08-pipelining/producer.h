@@ -36,7 +36,7 @@ template <int HEAD_DIM> struct Producer {
     load(v, shared.v, shared.v_full, shared.v_empty, &tensors.v, t * KEYS, head);
   }
 
-  // V follows one tile after K: a step waits for K of its own tile, and then for V of the tile before.
+  // V follows one tile after K: a step waits for K of its own tile, and then for V of the previous tile.
   __device__ void run(const Tile &tile) {
     trace_begin(PRODUCER);
     load(q, shared.q, shared.q_full, shared.q_empty, &tensors.q, tile.row, tile.head);

@@ -3,6 +3,6 @@
 
 const Stage stage = {
     .name = "08-pipelining",
-    .title = "the softmax of one tile runs under the output of the last",
+    .title = "the softmax of a tile runs while the output of the previous tile is computed",
     .launch = launch,
 };

@@ -4,7 +4,7 @@
 // For each tile of keys a consumer does, as in stage 08b,
 //
 //   S = Q K^T     of this tile            both on the tensor cores, in the background,
-//   O += P V      of the tile before      when it is the consumer's turn;
+//   O += P V      of the previous tile    when it is the consumer's turn;
 //   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -50,7 +50,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   int steps = 0;       // for trace: key tiles whose scores have been started
   int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the key tile at hand
 
-  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  // Lane l has parts of rows l / 4 (h = 0) and l / 4 + 8 (h = 1): s[4 n + 2 h + e] is in column 8 n + 2 (l % 4) + e.
   float s[KEYS / 2];         // scores, then weights
   uint32_t p[KEYS / 16][4];  // weights in fp16, the A of the next product
   float o[HEAD_DIM / 2];
@@ -166,7 +166,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     steps++;
   }
 
-  // The scores of one key tile and the output of the one before it, both in the background, in one turn.
+  // The scores of one key tile and the output of the previous one, both in the background, in one turn.
   __device__ void begin_step(int accumulate) {
     key -= KEYS;
     trace(WAIT_K, steps);
@@ -201,8 +201,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
-  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the
-  // arguments describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise
+  // The last output of a tile, and the first scores of the next one. The members already describe the next tile, the
+  // arguments the previous one. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise
   // the products.)
   __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);
@@ -351,7 +351,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     weights();
   }
 
-  // The weights of this key tile, while the output of the one before is under way.
+  // The weights of this key tile, while the output of the previous one still runs.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();

@@ -2,6 +2,8 @@
 // tiles.h and the PTX headers first.
 #pragma once
 
+#include "../shared/ring_barriers.h"
+
 // A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
 // filled the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its
 // queries.
@@ -15,16 +17,9 @@ template <int HEAD_DIM> struct Shared {
   int tile[QUERY_SLOTS];  // the number of the tile whose queries are there; -1: none. The struct is padded to 8 bytes
 
   __device__ void init() {
-    for (int i = 0; i < QUERY_SLOTS; i++) {
-      mbarrier_init(shared_address(q_full + i), 1);
-      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
-    }
-    for (int i = 0; i < SLOTS; i++) {
-      mbarrier_init(shared_address(k_full + i), 1);
-      mbarrier_init(shared_address(v_full + i), 1);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
-      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
-    }
+    init_ring(q_full, q_empty, 1, CONSUMERS * 4);
+    init_ring(k_full, k_empty, 1, CONSUMERS * 4);
+    init_ring(v_full, v_empty, 1, CONSUMERS * 4);
     mbarrier_fence_init();
   }
 };

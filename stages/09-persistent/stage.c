@@ -34,7 +34,7 @@ static bool launch(Device *device, const Attention *a) {
 
 const Stage stage = {
     .name = "09-persistent",
-    .title = "blocks stay on their SM and take tiles in a good order: the next begins while the last one ends",
+    .title = "blocks stay on their SM and take tiles in a good order: the next begins while the previous one ends",
     .launch = launch,
     .strided = true,
     .counter = true,

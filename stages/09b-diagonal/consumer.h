@@ -34,7 +34,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   int steps = 0;       // for trace: key tiles whose scores have been started
   int head, row, key;  // the tile's head, the warpgroup's first query, the first key of the key tile at hand
 
-  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  // Lane l has parts of rows l / 4 (h = 0) and l / 4 + 8 (h = 1): s[4 n + 2 h + e] is in column 8 n + 2 (l % 4) + e.
   float s[KEYS / 2];                              // scores, then weights
   uint32_t p[KEYS / 8 / WEIGHTS_OF_REGISTER][4];  // weights rounded, the A of the next product
   float o[HEAD_DIM / 2];
@@ -167,7 +167,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     steps++;
   }
 
-  // The scores of one key tile and the output of the one before it, both in the background, in one turn.
+  // The scores of one key tile and the output of the previous one, both in the background, in one turn.
   __device__ void begin_step(int accumulate) {
     key -= KEYS;
     trace(WAIT_K, steps);
@@ -202,8 +202,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     if (warpgroup == 0) take_turn();  // the turn that the last consumer has passed on
   }
 
-  // The last output of a tile beside the first scores of the next. The members describe the next tile already, the
-  // arguments describe the one before. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise
+  // The last output of a tile, and the first scores of the next one. The members already describe the next tile, the
+  // arguments the previous one. (No trace(WAIT_TURN) here: it would cost registers, and ptxas would serialise
   // the products.)
   template <int N> __device__ void next_tile(int accumulate, int last_slot, int last_head, int last_row) {
     wait(k, shared.k_full);

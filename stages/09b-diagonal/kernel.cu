@@ -4,7 +4,7 @@
 // For each tile of keys a consumer does, as in stage 08b,
 //
 //   S = Q K^T     of this tile            both on the tensor cores, in the background,
-//   O += P V      of the tile before      when it is the consumer's turn;
+//   O += P V      of the previous tile    when it is the consumer's turn;
 //   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>

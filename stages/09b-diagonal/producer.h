@@ -2,6 +2,8 @@
 // first.
 #pragma once
 
+#include "../shared/ring_barriers.h"
+
 // A block's shared memory: three rings, for tiles of queries, of K and of V. A full barrier completes when TMA has
 // filled the slot, an empty one when all consumer warps have released it. The output gathers in the slot of its
 // queries.
@@ -16,16 +18,9 @@ template <int HEAD_DIM> struct Shared {
 
   __device__ void init() {
     if (threadIdx.x > 0) return;
-    for (int i = 0; i < QUERY_SLOTS; i++) {
-      mbarrier_init(shared_address(q_full + i), 1);
-      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
-    }
-    for (int i = 0; i < SLOTS; i++) {
-      mbarrier_init(shared_address(k_full + i), 1);
-      mbarrier_init(shared_address(v_full + i), 1);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
-      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
-    }
+    init_ring(q_full, q_empty, 1, CONSUMERS * 4);
+    init_ring(k_full, k_empty, 1, CONSUMERS * 4);
+    init_ring(v_full, v_empty, 1, CONSUMERS * 4);
     mbarrier_fence_init();
   }
 };

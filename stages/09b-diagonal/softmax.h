@@ -34,7 +34,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct LazyMax : ConsumerBase<S
   }
   __device__ void tile_begins() {}
 
-  // The weights of this key tile, while the output of the one before is under way.
+  // The weights of this key tile, while the output of the previous one still runs.
   __device__ void end_step() {
     trace(WAIT_QK, steps);
     wgmma_wait<1>();

@@ -1,12 +1,12 @@
-// Stage 10: a softmax that does not search for the maximum. A tile's first keys show what its rows' scores are like.
-// The weights of later ones are computed with that stale maximum at once, and a check of their sum shows whether they
-// fit into fp16. Where the first keys show scores far apart, they would not fit for long: such a tile is done as in
+// Stage 10: a softmax that does not search for the maximum. Only a tile's first keys get their exact maximum. All later
+// weights are computed with this stale maximum at once, and a check of their sum shows whether they fit into fp16. If
+// the scores of the first keys are far apart, later weights would hardly fit. Such a tile searches in each step, as in
 // stage 09b.
 //
 // All else is stage 09b's. For each tile of keys a consumer does
 //
 //   S = Q K^T     of this tile            both on the tensor cores, in the background,
-//   O += P V      of the tile before      when it is the consumer's turn;
+//   O += P V      of the previous tile    when it is the consumer's turn;
 //   P = exp(S)    of this tile            meanwhile, as soon as S is there
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@
 #include "scores_again.h"
 
 // Votes on a tile, by the slot of its queries: how many threads of each warp found its scores far apart. They lie
-// beside the dynamic shared memory that struct Shared describes, because that struct is stage 09b's.
+// outside of the dynamic shared memory that struct Shared describes, because that struct is stage 09b's.
 __shared__ int votes[QUERY_SLOTS_OF(64)][CONSUMERS_OF(64)][WARPGROUP / WARP];  // HEAD_DIM = 128 has fewer
 
 template <int HEAD_DIM, bool CAUSAL, bool LSE = false>  // LSE: also stores the log-sum-exp of each row
@@ -43,7 +43,7 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
   using Base::arrive, Base::release, Base::release_queries, Base::begin_step, Base::raise_max, Base::shrink_output;
   using Base::s, Base::o, Base::shift, Base::sum, Base::factor, Base::q, Base::k, Base::v, Base::shared, Base::problem;
   using Base::warpgroup, Base::elected, Base::head, Base::row, Base::key, Base::steps;
-  float new_sum[2];  // of the weights of the key tile at hand; sum has those up to the last one
+  float new_sum[2];  // of the weights of this key tile; sum has those of the earlier ones
 
   // Weights in the place of the scores of keys FROM to TO, and their sum.
   template <int FROM, int TO> __device__ void weights() {
@@ -77,8 +77,8 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
     if (elected) votes[q.slot][warpgroup][thread_index() % WARPGROUP / WARP] = peaked;
   }
 
-  // Whether nearly all threads of the warpgroup voted so, before it took the turn that it has now. A consumer whose
-  // rows all lie behind the sequence follows consumer 0, because consumers in two different loops are slower. (With
+  // Whether nearly all threads of the warpgroup voted for the exact loop, before they took this turn. A consumer whose
+  // rows all lie after the sequence follows consumer 0, because consumers in two different loops are slower. (With
   // CUDA 12 there is only the fast loop: registers do not suffice for both.)
   __device__ bool peaked() {
     const int *of_warp = votes[q.slot][row < problem.seqlen ? warpgroup : 0];
@@ -122,10 +122,10 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
     weights<0, KEYS>();
   }
 
-  // The weights of this key tile, while the output of the one before is under way: those of the first UNDER_PV keys
-  // before the wait for it, the others and the packing behind it. EXACT: with lazy rescaling, as in stage 09b. The
-  // search for the maximum also runs beside the output, so few weights are left for that time. Otherwise with the stale
-  // maximum; the check comes last, and then K is no longer needed and its slot is released.
+  // The weights of this key tile. The output of the previous one still runs. The weights of UNDER_PV keys come
+  // before the wait for it, the others and the packing after it. EXACT: with lazy rescaling, as in stage 09b. There the
+  // search for the maximum also comes before the wait, so it leaves time for few weights. Not EXACT: with the stale
+  // maximum. The check comes last. Then K is no longer needed, and its slot is released.
   template <bool EXACT> __device__ void end_step() {
     constexpr int UNDER_PV = EXACT ? 8 : HEAD_DIM / 2;
     trace(WAIT_QK, steps);

@@ -1,6 +1,8 @@
 // A block's shared memory in stage 10b, and the producer.
 #pragma once
 
+#include "../shared/ring_barriers.h"
+
 // Three rings, as in stage 09b. A query and a key have one byte an element, a value two. So a slot of queries is too
 // small for the output, which gathers in a tile of its own.
 template <int HEAD_DIM> struct Shared {
@@ -17,16 +19,9 @@ template <int HEAD_DIM> struct Shared {
 
   __device__ void init() {
     if (threadIdx.x > 0) return;
-    for (int i = 0; i < QUERY_SLOTS; i++) {
-      mbarrier_init(shared_address(q_full + i), 1);
-      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
-    }
-    for (int i = 0; i < SLOTS; i++) {
-      mbarrier_init(shared_address(k_full + i), 1);
-      mbarrier_init(shared_address(v_full + i), 1);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
-      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
-    }
+    init_ring(q_full, q_empty, 1, CONSUMERS * 4);
+    init_ring(k_full, k_empty, 1, CONSUMERS * 4);
+    init_ring(v_full, v_empty, 1, CONSUMERS * 4);
     mbarrier_fence_init();
   }
 };
@@ -38,7 +33,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer : ProducerBase<Producer<HEA
   using Base = ProducerBase<Producer, HEAD_DIM, CAUSAL>;
   using Base::shared, Base::tensors, Base::problem, Base::q;
 
-  // Writes beside the tile's number what its scores are multiplied by. The scales are loaded before the wait for a free
+  // Writes next to the tile's number what its scores are multiplied by. It loads the scales before the wait for a free
   // slot, so their latency is hidden.
   __device__ void announce(int number, const Tile &tile) {
     int head = tile.head * problem.scale_stride;

@@ -7,7 +7,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ScalingProducer : Produc
   using Base = ProducerBase<Self, HEAD_DIM, CAUSAL>;
   using Base::shared, Base::tensors, Base::problem, Base::q;
 
-  // Writes the scales of the tile's head beside its number. They are loaded before the wait for a free slot, so their
+  // Writes the scales of the tile's head next to its number. They are loaded before the wait for a free slot, so their
   // latency is hidden.
   __device__ void announce(int number, const Tile &tile) {
     int head = tile.head * problem.scale_stride;

@@ -36,7 +36,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Promoted : ConsumerBase<
     return tile[self().number()];
   }
 
-  // O / sum, straight to global memory. The tile's number is read again from beside its queries: to keep it would cost
+  // O / sum, straight to global memory. The tile's number is read again from shared memory: to keep it would cost
   // registers while products run.
   __device__ void store(const float (&)[2], int slot, int, int) {
     Tile tile = find_tile<HEAD_DIM, CAUSAL>(problem, shared.tile[slot]);

@@ -1,6 +1,8 @@
 // What a block has in shared memory.
 #pragma once
 
+#include "../shared/ring_barriers.h"
+
 // A block's shared memory: three rings, for tiles of queries, of K and of V transposed. A full barrier completes when
 // the slot has been filled, by FILLERS_OF_V arrivals for V^T; an empty one when all consumer warps have released it.
 template <int HEAD_DIM> struct Rings {
@@ -16,16 +18,9 @@ template <int HEAD_DIM> struct Rings {
 
   __device__ void init() {
     if (threadIdx.x > 0) return;
-    for (int i = 0; i < QUERY_SLOTS; i++) {
-      mbarrier_init(shared_address(q_full + i), 1);
-      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
-    }
-    for (int i = 0; i < SLOTS; i++) {
-      mbarrier_init(shared_address(k_full + i), 1);
-      mbarrier_init(shared_address(v_full + i), FILLERS_OF_V);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
-      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
-    }
+    init_ring(q_full, q_empty, 1, CONSUMERS * 4);
+    init_ring(k_full, k_empty, 1, CONSUMERS * 4);
+    init_ring(v_full, v_empty, FILLERS_OF_V, CONSUMERS * 4);
     mbarrier_fence_init();
   }
 };

@@ -22,7 +22,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : Promoted<Self
     if (Self::WEIGHTS_IN_MEMORY) put_weights();
   }
 
-  // With HEAD_DIM = 64 a thread has 160 registers, too few for P beside S, T and O. So P waits in shared memory.
+  // With HEAD_DIM = 64 a thread has 160 registers, too few for S, T, O and P. So P waits in shared memory.
   static constexpr bool WEIGHTS_IN_MEMORY = HEAD_DIM == 64;
   __device__ void put_weights() {
     int thread = thread_index() % WARPGROUP, lane = thread % WARP;

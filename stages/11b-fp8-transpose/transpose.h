@@ -3,7 +3,7 @@
 
 enum { VALUE_SLOTS = 2 };
 
-// The ring for tiles of V as TMA loads them. It lies beside struct Shared: only the producer's warpgroup uses it.
+// The ring for tiles of V as TMA loads them. It lies next to struct Shared: only the producer's warpgroup uses it.
 template <int HEAD_DIM> struct Values {
   uint8_t tile[VALUE_SLOTS][KEYS * HEAD_DIM];
   uint64_t full[VALUE_SLOTS], empty[VALUE_SLOTS];

@@ -11,8 +11,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
   // weights keep the special function units busy.
   enum { UNDER_PV = HEAD_DIM == 64 ? 0 : 32 };
 
-  // PV under way has weights with the shift before. So its T is added with the factor before, and `next` is for the
-  // next T.
+  // The PV that still runs has weights with the previous shift. So T is added with the previous factor. `next` is the
+  // factor for the next T.
   __device__ void end_step() {
     float next[2];
     trace(WAIT_QK, steps);

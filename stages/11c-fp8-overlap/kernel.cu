@@ -1,4 +1,4 @@
-// Stage 11c: the softmax of a key tile runs under the output of the key tile before it, and finds its maximum with half
+// Stage 11c: the softmax of a key tile runs while PV of the previous key tile runs, and finds its maximum with half
 // the instructions, as a maximum of integers.
 //
 // All else is stage 11b's.

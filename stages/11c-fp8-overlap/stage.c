@@ -3,7 +3,7 @@
 
 const Stage stage = {
     .name = "11c-fp8-overlap",
-    .title = "the softmax under the output of the tile before, and its maximum found among integers",
+    .title = "the softmax while PV of the previous tile runs, and its maximum found among integers",
     .inputs = INPUTS_E4M3,
     .launch = launch,
     .counter = true,

@@ -64,7 +64,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     weights_of_32<0>();
   }
 
-  // Starts columns FROM to TO of T = P V, in which the sums of the weights stand behind column HEAD_DIM.
+  // Starts columns FROM to TO of T = P V. From column HEAD_DIM on they are sums of the weights.
   template <int FROM, int TO> __device__ void output() {
     uint64_t b = k_major_bytes<KEYS>(shared_address(shared.v[v.slot]) + FROM * KEYS);
     wgmma_fence();

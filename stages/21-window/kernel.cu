@@ -26,6 +26,8 @@
 
 #include "panels.h"
 
+#include "../shared/ring_barriers.h"
+
 // Which queries a block works on next. row: its first query, or NONE.
 struct Tile {
   int head, row;
@@ -43,16 +45,9 @@ struct Shared {
   Tile tile[QUERY_SLOTS];  // whose queries are there
 
   __device__ void init() {
-    for (int i = 0; i < QUERY_SLOTS; i++) {
-      mbarrier_init(shared_address(q_full + i), 1);
-      mbarrier_init(shared_address(q_empty + i), CONSUMERS * 4);  // one arrival of each consumer warp
-    }
-    for (int i = 0; i < SLOTS; i++) {
-      mbarrier_init(shared_address(k_full + i), 1);
-      mbarrier_init(shared_address(v_full + i), 1);
-      mbarrier_init(shared_address(k_empty + i), CONSUMERS * 4);
-      mbarrier_init(shared_address(v_empty + i), CONSUMERS * 4);
-    }
+    init_ring(q_full, q_empty, 1, CONSUMERS * 4);
+    init_ring(k_full, k_empty, 1, CONSUMERS * 4);
+    init_ring(v_full, v_empty, 1, CONSUMERS * 4);
     mbarrier_fence_init();
   }
 };
@@ -144,7 +139,7 @@ struct Consumer {
   bool v_half;         // whether half of its keys are used
   bool skips;          // whether the tile's last key tile is for the other warpgroup alone
 
-  // Of rows l / 4 and l / 4 + 8 of the warp's sixteen, for every 8 columns two neighbours: s[4 n + 2 h + e], row h.
+  // Lane l has parts of rows l / 4 (h = 0) and l / 4 + 8 (h = 1): s[4 n + 2 h + e] is in column 8 n + 2 (l % 4) + e.
   float s[KEYS / 2];         // scores, then weights
   uint32_t p[KEYS / 16][4];  // weights in fp16, the A of the next product
   float o[HEAD_DIM / 2];

@@ -16,6 +16,7 @@ struct Exchange {
   Shared shared;
   float lse[BLOCKS_AT_MOST][GROUP_AT_MOST];                 // [from block][query]
   float2 o[GROUP_AT_MOST * HEAD_DIM / 2 + BLOCKS_AT_MOST];  // [from block][pairs]
+  uint64_t arrived;                                         // counts the bytes of both
 };
 static_assert(sizeof(Exchange) == sizeof(Shared) + EXCHANGE_BYTES, "see stage.c");
 
@@ -24,14 +25,26 @@ __device__ Merged merge_share(const Shared &shared, const Share &share, int quer
   return share.first < share.end ? merge<HEAD_DIM>(shared, query, column) : Merged{{0, 0}, -INFINITY};
 }
 
+// One thread says how many bytes this block is sent: of each block its pairs, and a log-sum-exp of each query.
+__device__ void expect_parts(Exchange &exchange, int rank, int blocks, int group, int pairs) {
+  uint32_t arrived = shared_address(&exchange.arrived);
+  int own = max(0, min(pairs, group * HEAD_DIM / 2 - rank * pairs));
+  mbarrier_init(arrived, 1);
+  mbarrier_fence_init();
+  mbarrier_arrive_expect(arrived, blocks * (own * sizeof(float2) + group * sizeof(float)));
+}
+
 // Sends each block of the cluster the pairs that it answers for.
 __device__ void send(Exchange &exchange, const Share &share, int rank, int blocks, int group, int pairs) {
+  uint32_t arrived = shared_address(&exchange.arrived);
   for (int i = threadIdx.x; i < group * HEAD_DIM / 2; i += THREADS) {
-    int query = i / (HEAD_DIM / 2), column = i % (HEAD_DIM / 2) * 2;
+    int query = i / (HEAD_DIM / 2), column = i % (HEAD_DIM / 2) * 2, to = i / pairs;
     Merged merged = merge_share(exchange.shared, share, query, column);
-    store_cluster(in_block(shared_address(&exchange.o[rank * pairs + i % pairs]), i / pairs), merged.o);
-    if (column / 2 < blocks)  // a thread for each block
-      store_cluster(in_block(shared_address(&exchange.lse[rank][query]), column / 2), merged.lse);
+    store_async(in_block(shared_address(&exchange.o[rank * pairs + i % pairs]), to), merged.o, in_block(arrived, to));
+    to = column / 2;  // a thread for each block
+    if (to < blocks)
+      store_async(in_block(shared_address(&exchange.lse[rank][query]), to), __float_as_uint(merged.lse),
+                  in_block(arrived, to));
   }
 }
 
@@ -49,7 +62,16 @@ __device__ void answer(const Exchange &exchange, int rank, int blocks, int group
       all.x += weight * part.x;
       all.y += weight * part.y;
     }
-    o[rank * pairs + i] = keys ? pack_bf16(all.x / sum, all.y / sum) : 0;  // an empty sequence: 0 / 0 otherwise
+    float inverse = 1 / sum;
+    o[rank * pairs + i] = keys ? pack_bf16(all.x * inverse, all.y * inverse) : 0;  // an empty sequence: NaN otherwise
+  }
+}
+
+// What a cluster of one block answers.
+__device__ void answer_alone(const Shared &shared, const Share &share, int group, uint32_t *o) {
+  for (int i = threadIdx.x; i < group * HEAD_DIM / 2; i += THREADS) {
+    Merged merged = merge_share(shared, share, i / (HEAD_DIM / 2), i % (HEAD_DIM / 2) * 2);
+    o[i] = pack_bf16(merged.o.x, merged.o.y);
   }
 }
 
@@ -58,11 +80,13 @@ template <int QUERIES> __device__ void decode(const Maps &maps, const Work &work
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   Exchange &exchange = *(Exchange *)memory;
   int rank = cluster_rank(), blocks = cluster_size(), head = blockIdx.y, sequence = blockIdx.z;
+  int group = work.problem.group, pairs = (group * HEAD_DIM / 2 + blocks - 1) / blocks;
+  if (threadIdx.x == 0) expect_parts(exchange, rank, blocks, group, pairs);
   cluster_arrive();  // this block has begun, so that the others may write to its shared memory
 
   int warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0);  // tells ptxas that all lanes have the same
   int keys = keys_of(work, sequence), tiles = tiles_of<KEYS_OF(HEAD_DIM)>(keys);
-  Share share = {(int)((long)tiles * rank / blocks), (int)((long)tiles * (rank + 1) / blocks)};
+  Share share = {tiles * rank / blocks, tiles * (rank + 1) / blocks};
   ShareReader<HEAD_DIM, QUERIES> reader(maps, work, sequence, head, keys, {share.first + warp, share.end},
                                         shared_address(exchange.shared.rings[warp]),
                                         shared_address(exchange.shared.full[warp]));
@@ -70,12 +94,12 @@ template <int QUERIES> __device__ void decode(const Maps &maps, const Work &work
   put(exchange.shared, warp, reader);
   __syncthreads();
 
+  uint32_t *o = (uint32_t *)(work.problem.o + (size_t)(sequence * work.problem.kv_heads + head) * group * HEAD_DIM);
   cluster_wait();  // all blocks have begun
-  int group = work.problem.group, pairs = (group * HEAD_DIM / 2 + blocks - 1) / blocks;
+  if (blocks == 1) return answer_alone(exchange.shared, share, group, o);
   send(exchange, share, rank, blocks, group, pairs);
-  cluster_sync();  // all parts are there
-  __nv_bfloat16 *o = work.problem.o + (size_t)(sequence * work.problem.kv_heads + head) * group * HEAD_DIM;
-  answer(exchange, rank, blocks, group, pairs, keys, (uint32_t *)o);
+  mbarrier_wait_cluster(shared_address(&exchange.arrived), 0);  // all parts are there
+  answer(exchange, rank, blocks, group, pairs, keys, o);
 }
 
 #define ENTRY_POINT(QUERIES)                                                                                           \

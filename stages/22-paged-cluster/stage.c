@@ -7,18 +7,20 @@
 
 enum { TILES_OF_A_BLOCK = 64 };  // of the longest sequence
 
-// As many blocks as sequences of one length would have, and more where these have many tiles: once the short sequences
-// are read, the clusters of the longest one must keep device memory busy alone.
-static unsigned blocks_of(const DecodeShape *shape, int wanted, int sm_count) {
-  int even = splits_for(shape, wanted, sm_count, BLOCKS_AT_MOST, sm_count * 3 / 8);
+// As many blocks as sequences of one length would have. Where lengths differ there may be more, if the longest sequence
+// has many tiles: once the short ones are read, its clusters must keep device memory busy alone.
+static unsigned blocks_of(const Decode *decode, int sm_count) {
+  const DecodeShape *shape = &decode->shape;
+  int even = splits_for(shape, decode->splits, sm_count, BLOCKS_AT_MOST, sm_count * 3 / 8);
+  if (decode->splits || !decode->lengths) return (unsigned)even;
   int ragged = decode_tiles(shape) / TILES_OF_A_BLOCK;
   if (ragged > BLOCKS_AT_MOST) ragged = BLOCKS_AT_MOST;
-  return (unsigned)(wanted || even > ragged ? even : ragged);
+  return (unsigned)(even > ragged ? even : ragged);
 }
 
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
-  unsigned blocks = blocks_of(shape, decode->splits, device_info(device)->sm_count);
+  unsigned blocks = blocks_of(decode, device_info(device)->sm_count);
   Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
   DecodeShape pool = pool_of(decode);
   Maps maps;

@@ -1,7 +1,8 @@
 """The book in a real browser: pages open without an error, the keyboard suffices, and axe finds nothing to say.
 
-Runs in the repository's root, after make book: build/book-tools/bin/python tests/book/test_browser.py. Without Chromium
-and its driver nothing is opened, and it says so.
+Runs in the repository's root, after make book: build/book-tools/bin/python tests/book/test_browser.py [numbers of stages
+whose kernels and mistakes shall run] [classes of tests]. BROWSER=firefox in the environment runs them in Firefox. Without
+the browser nothing is opened, and it says so.
 """
 import functools
 import glob
@@ -20,17 +21,21 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
 
-sys.path[:0] = ["common/book", "common/course"]
+sys.path[:0] = ["common/book", "common/course", "tests/book"]
 # pylint: disable=wrong-import-position
 import quiz
-from tree import address, markdown
+from firefox import FIREFOX, Firefox
+from tree import STAGES, address, markdown, number_of
 
-BOOK = "build/book"
+NUMBERS = [word for word in sys.argv[1:] if word[0].isdigit()] or [number_of(stage) for stage in STAGES]
+BOOK = os.environ.get("BOOK", "build/book")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
+IN_FIREFOX = os.environ.get("BROWSER") == "firefox"
 LESSON = "stages/06-tma/index.html"
 SOME = ("index.html", LESSON, "stages/00-scalar/index.html", "stages/06-tma/kernel.cu.html", "stages/06-tma/try-3.html",
-        "stages/06-tma/break-5.html", "notes/glossary.html", "notes/counters.html", "notes/quizzes/13-parities.html")
+        "stages/06-tma/break-5.html", "notes/glossary.html", "notes/counters.html", "notes/quizzes/13-parities.html",
+        "notes/quizzes/26-in-which-order.html", "stages/06-tma/diff.html")
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice")
 # The characters of a full line of a paragraph: its text, cut where the rectangle of a character begins further down.
 LINE_LENGTHS = """
@@ -81,6 +86,16 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+def chromium():
+    """A Chromium without a window."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(DRIVER))
+
+
 class InBrowser(unittest.TestCase):
     """A server and a browser for all tests of a class."""
 
@@ -89,12 +104,7 @@ class InBrowser(unittest.TestCase):
         cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=BOOK))
         threading.Thread(target=cls.server.serve_forever, daemon=True).start()
         cls.base = f"http://127.0.0.1:{cls.server.server_port}/"
-        options = webdriver.ChromeOptions()
-        options.binary_location = CHROMIUM
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-            options.add_argument(argument)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        cls.browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+        cls.browser = Firefox() if IN_FIREFOX else chromium()
         cls.browser.set_script_timeout(120)
 
     @classmethod
@@ -103,8 +113,11 @@ class InBrowser(unittest.TestCase):
         cls.server.shutdown()
 
     def open(self, path, width=1400, theme=""):
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                     {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+        if IN_FIREFOX:
+            self.browser.set_window_size(width, 900)  # no window of Firefox is narrower than 450
+        else:
+            self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
         self.browser.get(self.base + path)
         if theme:
             self.browser.execute_script("document.documentElement.dataset.theme = arguments[0]", theme)
@@ -138,10 +151,12 @@ class Pages(InBrowser):
         for path in (*SOME, *map(address, markdown())):
             self.open(path)
             with self.subTest(path):
-                self.assertEqual([entry["message"] for entry in self.browser.get_log("browser")], [])
+                if not IN_FIREFOX:  # which keeps no log for its driver
+                    self.assertEqual([entry["message"] for entry in self.browser.get_log("browser")], [])
                 loaded = self.script("return performance.getEntriesByType('resource').map(entry => entry.name)")
                 self.assertEqual([name for name in loaded if not name.startswith(self.base)], [])
 
+    @unittest.skipIf(IN_FIREFOX, "no window of Firefox is as narrow")
     def test_fit_a_phone(self):
         for path in (*SOME, *map(address, markdown())):
             self.open(path, 360)
@@ -253,7 +268,7 @@ class Quizzes(InBrowser):
           const [place, typed] = arguments, form = document.querySelectorAll("form.question")[place];
           const choice = form.querySelector(`[value="${typed}"]`);
           choice ? choice.checked = true : form.querySelector("input:not([type=radio])").value = typed;
-          form.querySelector("button").click();
+          form.querySelector("button:not([type])").click();
           return form.querySelector("output").textContent;""", place, typed)
 
     def is_unfolded(self, place):
@@ -279,6 +294,22 @@ class Quizzes(InBrowser):
         form = self.browser.find_elements(By.CSS_SELECTOR, "form.question")[1]
         self.assertEqual(len(form.find_elements(By.CSS_SELECTOR, "[type=radio]")), len(question.choices))
         self.assertEqual(self.browser.find_elements(By.XPATH, "//li[starts-with(., 'a: ')]"), [])
+
+    def test_take_lines_in_the_order_in_which_they_stand(self):
+        """By keyboard: each line goes up until the letters are the answer's."""
+        path = next(path for path in sorted(glob.glob(quiz.PAGES)) if quiz.Quiz(path).questions[0].is_order)
+        answer = quiz.Quiz(path).questions[0].answer
+        self.open(address(path))
+        form = self.find("form.question")
+        self.assertEqual(len(form.find_elements(By.CSS_SELECTOR, "li")), len(answer))
+        for place, letter in enumerate(answer):
+            for _ in answer:
+                now = form.find_element(By.CSS_SELECTOR, "[type=hidden]").get_attribute("value")
+                if now.index(letter) <= place:
+                    break
+                form.find_element(By.CSS_SELECTOR, f'[data-letter="{letter}"] .up').send_keys(Keys.ENTER)
+        form.find_element(By.CSS_SELECTOR, "button:not([type])").send_keys(Keys.ENTER)
+        self.assertEqual(form.find_element(By.CSS_SELECTOR, "output").text, "Right.")
 
     def test_take_numbers_as_people_write_them_and_unfold_the_third_time(self):
         self.open("notes/quizzes/13-parities.html")
@@ -308,8 +339,9 @@ class Bench(InBrowser):
 
     def test_runs_each_kernel_and_each_mistake_as_its_lesson_says(self):
         runs = 0
-        for path in sorted(glob.glob(f"{BOOK}/stages/*/bench.json")):
-            self.open_bench(os.path.relpath(path, BOOK).replace("bench.json", "index.html"))
+        for stage in [stage for stage in STAGES if number_of(stage) in NUMBERS]:
+            path = f"stages/{stage}/index.html"
+            self.open_bench(path)
             for request in self.script(ALL_RUNS, os.environ.get("QUICK", "")):
                 with self.subTest(path, **request):
                     self.script(ONE_RUN, request)
@@ -393,6 +425,7 @@ class Bench(InBrowser):
             self.wait(lambda: not self.find("#Stop").is_displayed())
             self.assertEqual(self.objections(), [])
 
+    @unittest.skipIf(IN_FIREFOX, "no window of Firefox is as narrow")
     def test_fits_a_phone(self):
         self.open_bench(f"{LESSON}#run&kernel=2&o=--seqlen=512", 360)
         self.verdict()
@@ -401,9 +434,12 @@ class Bench(InBrowser):
 
 
 if __name__ == "__main__":
-    if not CHROMIUM or not DRIVER:
+    if IN_FIREFOX and not FIREFOX:
+        print("test-book-firefox: without Firefox no page was opened (on Debian: firefox-esr)")
+        sys.exit(0)
+    if not IN_FIREFOX and (not CHROMIUM or not DRIVER):
         print("test-book: without chromium and chromedriver no page was opened (on Debian: chromium chromium-driver)")
         sys.exit(0)
     if not glob.glob(os.path.join(BOOK, "*.html")):
         sys.exit("test-book: make book comes first")
-    unittest.main()
+    unittest.main(argv=[sys.argv[0], *[word for word in sys.argv[1:] if not word[0].isdigit()]])

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -19,7 +20,7 @@ import contents
 import exercises
 from book import Book
 from render import Writer
-from tree import STAGES, Broken, address, files_of, markdown
+from tree import STAGES, Broken, address, files_of, markdown, number_of
 
 BOOK = "build/book"
 LARGEST = 1_000_000  # bytes of a page with all that it loads, before anything runs
@@ -77,6 +78,25 @@ class Whole(unittest.TestCase):
                     self.assertEqual(len(hints), len(parts[0].all("Hint")))
                     tasks += 1
         self.assertGreater(tasks, 100)
+
+
+    def test_shows_what_is_new_as_the_terminal_does(self):
+        """Each line that make diff-NN prints, and no other. Its own stage.mk may name the stage below."""
+        shown = 0
+        for stage in STAGES:
+            number = number_of(stage)
+            done = subprocess.run(["make", "-s", f"diff-{number}"], capture_output=True, text=True, check=False)
+            path = f"stages/{stage}/diff.html"
+            self.assertEqual(os.path.exists(os.path.join(BOOK, path)), done.returncode == 0, stage)
+            if done.returncode == 0:
+                article = html5lib.parse(page(path), namespaceHTMLElements=False).find(".//article")
+                headline, *lines = done.stdout.splitlines()
+                self.assertIn(headline, "".join(article.itertext()))
+                texts = ["".join(element.itertext()) for element in article.iter() if element.tag in ("p", "pre")]
+                seen = "\n".join(texts[texts.index(f"make diff-{number}") + 1:]).splitlines()
+                self.assertEqual([line for line in seen if line], [line for line in lines if line], stage)
+                shown += 1
+        self.assertGreater(shown, 35)
 
 
 class Faults(unittest.TestCase):

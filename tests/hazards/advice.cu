@@ -41,6 +41,25 @@ extern "C" __global__ void one_of_two_unrolled(const float *in, float *out) {
   out[threadIdx.x] = sum;
 }
 
+// A function that is called twice, without a loop: its store stands above its load, but no round leads back.
+// launch called_twice: grid 1 block 64 args float[64] float[64]=zero
+// ADVICE(called_twice): Put __syncthreads() after the load at line {HAZARD} (called at
+// ADVICE(called_twice): ), before the store at line {OTHER} (called at
+__device__ float exchange(float *tile, float x) {
+  tile[threadIdx.x] = x;  // OTHER(called_twice)
+  __syncthreads();
+  return tile[63 - threadIdx.x];  // HAZARD(called_twice): shared-memory race
+}
+
+extern "C" __global__ void called_twice(const float *in, float *out) {
+  __shared__ float tile[64];
+  float x = exchange(tile, in[threadIdx.x]);
+#ifdef REPAIRED
+  __syncthreads();
+#endif
+  out[threadIdx.x] = exchange(tile, 2 * x);
+}
+
 // The other barrier of the two is missing.
 // launch other_of_two: grid 1 block 64 args float[640] float[64]=zero
 // ADVICE(other_of_two): Put __syncthreads() after the store at line {OTHER}, before the load at line {HAZARD}. The barrier

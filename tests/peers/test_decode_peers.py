@@ -3,24 +3,21 @@ contenders, what is recorded and how a recording goes on.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/peers/test_decode_peers.py
 """
-import _ctypes
 import argparse
 import contextlib
 import csv
 import ctypes
 import io
 import os
-import subprocess
 import sys
 import tempfile
 import types
 import unittest
 from unittest import mock
 
-ANOTHER_LIBRARY = _ctypes.__file__
-
 sys.dont_write_bytecode = True
-sys.path.insert(0, "plots")
+from peers_test import ANOTHER_LIBRARY, ProgramTest, StructureTest  # noqa: E402
+
 import contenders  # noqa: E402
 import decode_contenders  # noqa: E402
 import decode_peers  # noqa: E402
@@ -30,19 +27,8 @@ import peers  # noqa: E402
 from decode_problem import DecodePoint  # noqa: E402
 
 
-def run(*arguments):
-    """Exit code and standard error of a run where there is no PyTorch."""
-    environment = dict(os.environ, PYTHONPATH=EMPTY_TORCH, PYTHONDONTWRITEBYTECODE="1")
-    command = [sys.executable, "plots/peers.py", "--pass=decode", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
-
-
-class Options(unittest.TestCase):
-    def expect(self, arguments, code, words):
-        got, text = run(*arguments)
-        self.assertEqual((got, text.count("\n")), (code, 1), text)
-        self.assertIn(words, text)
+class Options(ProgramTest):
+    options = ("--pass=decode",)
 
     def test_what_makes_no_sense_is_one_line(self):
         for argument, words in {
@@ -138,24 +124,10 @@ def made_up_problem(point=DecodePoint(2, 8, 2, 64, 96), lengths=None, table=None
         7)
 
 
-class Structures(unittest.TestCase):
-    """Those of decode_contenders.py are those of the C files."""
-
-    def offsets(self, name, source, structure):
-        names = [field for field, _ in structure._fields_]
-        lines = [f'printf("%zu ", offsetof({name}, {field}));' for field in names]
-        program = (f"#include <stddef.h>\n#include <stdio.h>\n{source}\n"
-                   f'int main(void) {{ {"".join(lines)} printf("%zu", sizeof({name})); }}')
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "offsets")
-            subprocess.run(["cc", "-xc", "-I.", "-w", "-", "-o", path], input=program, text=True, check=True)
-            printed = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
-        ours = [getattr(structure, field).offset for field in names] + [ctypes.sizeof(structure)]
-        self.assertEqual(list(map(int, printed)), ours)
-
+class Structures(StructureTest):
     def test_flash_attention_3(self):
-        header = '#include "common/baselines/flash-attention-3/flash_attention_3_decode.h"'
-        self.offsets("FlashAttention3Decode", header, decode_contenders.FlashAttention3Decode)
+        self.expect_as_in_c('#include "common/baselines/flash-attention-3/flash_attention_3_decode.h"',
+                            {"FlashAttention3Decode": decode_contenders.FlashAttention3Decode})
 
 
 class Calls(unittest.TestCase):
@@ -176,7 +148,8 @@ class Calls(unittest.TestCase):
 
     def test_the_library_has_the_stages(self):
         stages = decode_contenders.decode_stages(hopper_ladder.load("libhopper_ladder.so"))
-        expected = {"13": "bf16", "13b": "bf16", "13c": "bf16", "13d": "bf16", "13e": "e4m3", "13f": "bf16"}
+        expected = {"13": "bf16", "13b": "bf16", "13c": "bf16", "13d": "bf16", "13e": "e4m3", "13f": "bf16",
+                    "22": "bf16"}
         caches = {number: decode_contenders.CACHES[stage.type] for number, stage in stages.items()}
         self.assertLessEqual(expected.items(), caches.items())
 
@@ -184,9 +157,7 @@ class Calls(unittest.TestCase):
         return hopper_ladder.Stage(number=b"13x", name=b"13x-name", type=kind, decode=1)
 
     def test_a_stage(self):
-        made = []
-        with mock.patch.object(hopper_ladder, "decode", lambda *arguments, **others: made.append((arguments, others)) or
-                               hopper_ladder.Decode()):
+        with mock.patch.object(hopper_ladder, "decode", autospec=True, return_value=hopper_ladder.Decode()) as decode:
             for kind, addresses in (hopper_ladder.BF16, (10, 11, 12)), (hopper_ladder.E4M3, (10, 13, 14)):
                 flags = []
                 library = types.SimpleNamespace(
@@ -195,11 +166,12 @@ class Calls(unittest.TestCase):
                 self.assertEqual((contender.name, contender.cache), ("13x-name", decode_contenders.CACHES[kind]))
                 self.assertEqual(contender.prepare(made_up_problem(lengths=50, table=60))().address, 20)
                 self.assertEqual(flags, [(hopper_ladder.CHECK, 40), (0, 40)], "a check, then the call")
-                arguments, others = made.pop()
-                self.assertEqual(tuple(tensor.address for tensor in arguments[:4]), (*addresses, 20))
+                tensors, others = decode.call_args
+                self.assertEqual(tuple(tensor.address for tensor in tensors), (*addresses, 20))
                 scales = (None, None) if kind == hopper_ladder.BF16 else (15, 16)
-                self.assertEqual(tuple(scale and scale.address for scale in arguments[6:8]), scales)
-                self.assertEqual((arguments[4:6], arguments[8], others), ((50, 60), "13x", {}))
+                given = tuple(scale and scale.address for scale in (others.pop("k_scale"), others.pop("v_scale")))
+                self.assertEqual(given, scales)
+                self.assertEqual(others, {"lengths": 50, "block_table": 60, "stage": "13x"})
 
     def test_a_stage_refuses(self):
         library = types.SimpleNamespace(hl_attention_decode=lambda call: 2, hl_error=lambda: b"at most 1 query")
@@ -356,7 +328,4 @@ class Recording(unittest.TestCase):
 MEASURE = decode_peers.measure_decode
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as EMPTY_TORCH:
-        with open(os.path.join(EMPTY_TORCH, "torch.py"), "w", encoding="ascii") as made_up:
-            made_up.write("raise ImportError('no PyTorch here')\n")
-        unittest.main()
+    unittest.main()

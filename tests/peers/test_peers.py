@@ -3,7 +3,6 @@ when.
 
 Runs in the repository's root (or a folder that looks like it): python3 tests/peers/test_peers.py
 """
-import _ctypes
 import contextlib
 import ctypes
 import importlib.util
@@ -17,10 +16,9 @@ import types
 import unittest
 from unittest import mock
 
-ANOTHER_LIBRARY = _ctypes.__file__
-
 sys.dont_write_bytecode = True
-sys.path.insert(0, "plots")
+from peers_test import ANOTHER_LIBRARY, ProgramTest, StructureTest  # noqa: E402
+
 import backward  # noqa: E402
 import contenders  # noqa: E402
 import hopper_ladder  # noqa: E402
@@ -33,20 +31,7 @@ import reference_backward  # noqa: E402
 import sm_clock  # noqa: E402
 
 
-def run(*arguments):
-    """Exit code and standard error of a run where there is no PyTorch."""
-    environment = dict(os.environ, PYTHONPATH=EMPTY_TORCH, PYTHONDONTWRITEBYTECODE="1")
-    command = [sys.executable, "plots/peers.py", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
-
-
-class Options(unittest.TestCase):
-    def expect(self, arguments, code, words):
-        got, text = run(*arguments)
-        self.assertEqual((got, text.count("\n")), (code, 1), text)
-        self.assertIn(words, text)
-
+class Options(ProgramTest):
     def test_what_makes_no_sense_is_one_line(self):
         for argument, words in {
             "--points=64/full": "'64/full' is no point; HEAD_DIM/MASK/SEQLEN is allowed",
@@ -228,28 +213,13 @@ class MadeUpTensor:
         return (98304, 32768, 64, 1)
 
 
-def field_names(structure):
-    return [name for each in reversed(structure.__mro__) for name, _ in vars(each).get("_fields_", ())]
-
-
-class Structures(unittest.TestCase):
+class Structures(StructureTest):
     """Those of hopper_ladder.py are those of hopper_ladder.h."""
 
     def test_offsets(self):
-        structures = {"HlCall": hopper_ladder.Call, "HlDecode": hopper_ladder.Decode, "HlTensor": hopper_ladder.Tensor,
-                      "HlScale": hopper_ladder.Scale, "HlStage": hopper_ladder.Stage}
-        fields = [(name, field) for name in structures for field in field_names(structures[name])]
-        lines = [f'printf("%zu ", offsetof({name}, {field}));' for name, field in fields]
-        sizes = [f'printf("%zu ", sizeof({name}));' for name in structures]
-        program = ("#include <stddef.h>\n#include <stdio.h>\n#include \"common/library/hopper_ladder.h\"\n"
-                   f"int main(void) {{ {''.join(lines + sizes)} }}")
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "offsets")
-            subprocess.run(["cc", "-xc", "-I.", "-", "-o", path], input=program, text=True, check=True)
-            printed = subprocess.run([path], capture_output=True, text=True, check=True).stdout.split()
-        ours = [getattr(structures[name], field).offset for name, field in fields]
-        ours += [ctypes.sizeof(each) for each in structures.values()]
-        self.assertEqual(list(map(int, printed)), ours)
+        self.expect_as_in_c('#include "common/library/hopper_ladder.h"', {
+            "HlCall": hopper_ladder.Call, "HlDecode": hopper_ladder.Decode, "HlTensor": hopper_ladder.Tensor,
+            "HlScale": hopper_ladder.Scale, "HlStage": hopper_ladder.Stage})
 
     def test_a_stage_of_a_library_without_decode(self):
         """Of an earlier build, whose HlStage is shorter."""
@@ -1111,7 +1081,4 @@ class Backward(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as EMPTY_TORCH:
-        with open(os.path.join(EMPTY_TORCH, "torch.py"), "w", encoding="ascii") as no_torch:
-            no_torch.write("raise ImportError('not for this test')\n")
-        unittest.main(verbosity=0)
+    unittest.main(verbosity=0)

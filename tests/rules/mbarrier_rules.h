@@ -21,6 +21,29 @@ static __device__ bool mbarrier_waits(uint32_t mbarrier, uint32_t parity) {
   return false;
 }
 
+// Words 0 to 3 of the output: whether test_wait sees the phase of a parity completed, after 0 to 3 phases; words 4 to
+// 7: whether try_wait does.
+extern "C" __global__ void parity_rules(const RuleInput *in, uint32_t *out) {
+  __shared__ uint64_t mbarrier;
+  uint32_t here = shared_address(&mbarrier), parity = in->program[0];
+  if (threadIdx.x) return;
+  mbarrier_init(here, 1);
+  for (uint32_t phase = 0; phase < PARITY_PHASES; phase++) {
+    uint32_t tested, tried;
+    delay(in, phase);
+    asm volatile("{\n.reg .pred p, q;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%2], %3;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 q, [%2], %3;\n"
+                 "selp.u32 %0, 1, 0, p;\nselp.u32 %1, 1, 0, q;\n}"
+                 : "=r"(tested), "=r"(tried)
+                 : "r"(here), "r"(parity)
+                 : "memory");
+    output_of_block(out)[phase] = tested;
+    output_of_block(out)[PARITY_PHASES + phase] = tried;
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(here) : "memory");
+  }
+}
+
 static __device__ uint32_t address_in(uint32_t rank, uint32_t address) {
   uint32_t remote;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));

@@ -42,8 +42,8 @@ static std::vector<Case> list_cases() {
   static const uint32_t copied[4] = {0x11111111, 0x22222222, 0x33333333, 0x44444444};
   static const uint32_t narrow_rounds[1] = {256}, idiom_rounds[1] = {64}, same_rounds[1] = {8}, guess_rounds[1] = {4};
   static char together_names[TOGETHER_CASES][120], release_names[RELEASE_CASES][100], fence_names[FENCE_CASES][100],
-      equal_names[EQUAL_CASES][60];
-  static RuleKernel *const registers_kernels[] = {registers_0, registers_1, registers_2};
+      equal_names[EQUAL_CASES][60], parity_names[PARITY_CASES][80];
+  static RuleKernel *const registers_kernels[] = {registers_0, registers_1, registers_2, registers_3};
   for (const BarrierCase &c : barrier_cases)
     cases.push_back({"barrier", c.name, barrier_rules, 32 * BARRIER_WARPS, 32, BARRIER_WARPS, 0, 0, &c.steps[0][0],
                      BARRIER_WARPS * BARRIER_STEPS});
@@ -84,6 +84,10 @@ static std::vector<Case> list_cases() {
   }
   for (uint32_t i = 0; i < GUESS_CASES; i++)
     cases.push_back({"guess", guess_cases[i], guess_rules, GUESS_THREADS, 0, 2, 0, i, guess_rounds, 1});
+  for (uint32_t i = 0; i < PARITY_CASES; i++) {
+    parity_name((int)i, parity_names[i], sizeof parity_names[i]);
+    cases.push_back({"parity", parity_names[i], parity_rules, 32, 0, PARITY_WORDS, 0, i, &parities[i], 1});
+  }
   for (uint32_t i = 0; i < CHAIN_CASES; i++)
     cases.push_back({"chain", chain_cases[i], chain_rules, 64, 0, 2, 2, i, narrow_rounds, 1});
   for (uint32_t i = 0; i < END_CASES; i++)

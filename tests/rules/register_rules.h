@@ -33,6 +33,21 @@ template <int DEC, int INC> static __device__ void registers(const RuleInput *in
   while (*(volatile uint32_t *)&finished < in->threads) {}
 }
 
+// The same, and then .dec and .inc to what the warps have, two more times. The warps of a warpgroup do not meet.
+template <int DEC, int INC> static __device__ void registers_again(const RuleInput *in, uint32_t *out) {
+  registers<DEC, INC>(in, out);
+  if (threadIdx.x >= in->threads) return;
+#pragma unroll
+  for (uint32_t again = 1; again <= 2; again++) {
+    delay(in, again);
+    if (threadIdx.x < 128)
+      registers_dec<DEC>();
+    else
+      registers_inc<INC>();
+  }
+  if (threadIdx.x % 32 == 0) output_of_block(out)[threadIdx.x / 32] = 3;
+}
+
 extern "C" __global__ void __maxnreg__(64) registers_0(const RuleInput *in, uint32_t *out) {
   registers<24, 104>(in, out);
 }
@@ -41,4 +56,7 @@ extern "C" __global__ void __maxnreg__(64) registers_1(const RuleInput *in, uint
 }
 extern "C" __global__ void __maxnreg__(64) registers_2(const RuleInput *in, uint32_t *out) {
   registers<0, 72>(in, out);
+}
+extern "C" __global__ void __maxnreg__(64) registers_3(const RuleInput *in, uint32_t *out) {
+  registers_again<24, 104>(in, out);
 }

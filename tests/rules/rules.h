@@ -1,7 +1,7 @@
 // The rules that tests/rules settles on a GPU: what its kernels are given, and the cases of each.
 //
-// record.cu runs the cases on the GPU and writes h200.txt, one line for each outcome of a case. tests/test_rules.c
-// holds the emulator to that file.
+// record.cu runs the cases on the GPU and writes h200.txt, one line for each outcome of a case; h100.txt has the families
+// that an H100 ran instead. tests/test_rules.c holds the emulator to these files.
 #pragma once
 
 #include <stddef.h>
@@ -329,6 +329,18 @@ enum {
   GUESS_THREADS = 64,
 };
 
+// ---- a phase's parity that is neither 0 nor 1 ----
+
+static const uint32_t parities[] = {0, 1, 2, 3, 0x7ffffffe, 0xfffffffe, 0xffffffff};
+enum {
+  PARITY_CASES = sizeof parities / sizeof *parities,
+  PARITY_PHASES = 4,
+  PARITY_WORDS = 2 * PARITY_PHASES,  // by test_wait, and by try_wait
+};
+static inline int parity_name(int i, char *name, size_t size) {
+  return snprintf(name, size, "mbarrier.test_wait and try_wait.parity of 0x%x", parities[i]);
+}
+
 // ---- an arrival that follows from another lane's ----
 
 static const char *const chain_cases[] = {
@@ -381,6 +393,7 @@ static const char *const register_cases[] = {
     "__maxnreg__(64), 256 threads: .dec 24, .inc 104",
     "__maxnreg__(64), 256 threads: .dec 24, .inc 112",
     "__maxnreg__(64), 128 threads: .inc 72",
+    "__maxnreg__(64), 256 threads: .dec 24, .inc 104, the same twice more by warps that do not meet",
 };
 enum { REGISTER_CASES = sizeof register_cases / sizeof *register_cases };
 

@@ -5,6 +5,14 @@
 
 #include "expect.h"
 
+// Contexts are still attached and detached by PyCUDA.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#if CUDA_VERSION >= 13000
+#define CREATE_CONTEXT(context, device) cuCtxCreate(context, NULL, 0, device)
+#else
+#define CREATE_CONTEXT(context, device) cuCtxCreate(context, 0, device)
+#endif
+
 static const char ptx[] = ".version 8.0\n"
                           ".target sm_90a\n"
                           ".address_size 64\n"
@@ -80,6 +88,22 @@ static int link_wrongly(void) {
   return 0;
 }
 
+// A context counts its uses: what detaches it for the last time destroys it. Another context becomes current then.
+static int use_contexts(CUdevice device, CUcontext primary) {
+  CUcontext own, same, current;
+  CHECK(CREATE_CONTEXT(&own, device));
+  CHECK(cuCtxAttach(&same, 0));
+  EXPECT(same == own && cuCtxAttach(&same, 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuCtxDetach(own));
+  CHECK(cuCtxGetCurrent(&current));
+  EXPECT(current == own);
+  CHECK(cuCtxDetach(own));
+  CHECK(cuCtxGetCurrent(&current));
+  EXPECT(current == primary);
+  EXPECT(cuCtxDetach(primary) == CUDA_ERROR_INVALID_CONTEXT);
+  return 0;
+}
+
 // With an argument: gives up when its cubin cannot be loaded, as some programs do; or links what cannot be linked.
 int main(int argc, char **argv) {
   CUdevice device;
@@ -97,6 +121,7 @@ int main(int argc, char **argv) {
   EXPECT(cuMemAlloc(&out, 4) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(cuDevicePrimaryCtxRetain(&context, device));
   CHECK(cuCtxSetCurrent(context));
+  use_contexts(device, context);
   CHECK(cuMemAlloc(&out, sizeof values));
   CHECK(cuMemsetD32(out, 7, 64));
 

@@ -171,13 +171,11 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
   Origin origin = {warp, lane, inst};
   if (plan->wait == WAIT_PARITY) {
     u32 given = SLOT(warp, inst->a, const u32)[lane];
-    if (given == UINT32_MAX)
-      hazard_report_graded(
-          HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
-          "a phase's parity is 0 or 1, not -1. Triton's kernels wait with -1 and run on Hopper GPUs, so "
-          "these seem to look at the last bit");
-    else if (given > 1)
-      mbarrier_fault(MBARRIER_MISUSE, origin, mbarrier->address, "a phase's parity is 0 or 1, not %u", given);
+    if (given > 1)
+      hazard_report_graded(HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
+                           "a phase's parity is 0 or 1, not %d. The hardware looks at the last bit alone, so this waits "
+                           "for parity %u",
+                           (int)given, given & 1);
     *parity = given & 1;
     *completed = *parity != (mbarrier->phase & 1);
     return;

@@ -171,7 +171,10 @@ static void execute_cluster_wait(Warp *warp, const Inst *inst, Mask mask) {
   Mask passing = mask & ~warp->cluster_arrived, waiting = mask & warp->cluster_arrived;
   learn_arrivals(warp, passing);
   warp->cluster_waits &= ~passing;
-  if (waiting) warp_wait(warp, waiting, CLUSTER_BARRIER);
+  if (waiting)
+    warp_wait(warp, waiting, CLUSTER_BARRIER);
+  else if (passing)
+    warp_counts(warp, inst)->at_once++;
 }
 
 // barrier.cluster.arrive{.release|.relaxed}{.aligned};  barrier.cluster.wait{.acquire}{.aligned};

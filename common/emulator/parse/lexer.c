@@ -44,10 +44,7 @@ static void skip_line_comment(Lexer *lexer) {
   static const char begin[] = "// begin inline asm", end[] = "// end inline asm";
   size_t left = (size_t)(lexer->end - lexer->cursor);
   bool begins = left >= sizeof begin - 1 && !memcmp(lexer->cursor, begin, sizeof begin - 1);
-  if (begins || (left >= sizeof end - 1 && !memcmp(lexer->cursor, end, sizeof end - 1))) {
-    lexer->in_asm = begins;
-    lexer->asm_begun = false;
-  }
+  if (begins || (left >= sizeof end - 1 && !memcmp(lexer->cursor, end, sizeof end - 1))) lexer->in_asm = begins;
   while (lexer->cursor < lexer->end && *lexer->cursor != '\n') lexer->cursor++;
 }
 

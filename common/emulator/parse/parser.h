@@ -102,8 +102,7 @@ typedef struct Token {
 typedef struct Lexer {
   const char *begin, *cursor, *end;
   int line;
-  bool in_asm;     // between LLVM's comments "begin inline asm" and "end inline asm"
-  bool asm_begun;  // an instruction stood behind the first of them
+  bool in_asm;  // between LLVM's comments "begin inline asm" and "end inline asm"
 } Lexer;
 
 static inline bool is_digit(char c) { return c >= '0' && c <= '9'; }

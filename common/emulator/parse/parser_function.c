@@ -63,13 +63,15 @@ void parse_pragma(Parser *parser) {
 // .loc 1 7 3, function_name $L__info_string0, inlined_at 1 9 2
 void parse_location(Parser *parser) {
   PendingLocation pending = {.line = parser->token.line};
+  bool in_asm = parser->lexer.in_asm;
   next_token(parser);
   PtxLocation place = parse_place(parser);
   if (accept_token(parser, ",")) place.inlined_at = parse_call_site(parser, &pending);
   PtxLocation *location = new_location(parser, pending, place);
   if (!parser->body) return;
-  // Inside an asm statement LLVM counts the lines of its text as if they were the source's: all lie on its first one.
-  if (parser->lexer.asm_begun) return;
+  // Inside an asm statement LLVM counts the lines of its text as if they were the source's. The line of the statement
+  // stands before it, and holds for its instructions and for the next statement of the same line.
+  if (in_asm && parser->body->location) return;
   // Line 0 is the compiler's "no line in particular": the instructions go on belonging to the line before.
   if (location->line == 0 && parser->body->location) return;
   table_set(parser, &parser->body->locations, place_key(&place), location);
@@ -190,7 +192,6 @@ static void parse_statements(Parser *parser) {
     } else if (parser->token.kind == TOKEN_DOT_WORD) {
       parse_body_directive(parser);
     } else {
-      parser->lexer.asm_begun = parser->lexer.in_asm;
       parse_labelled_or_instruction(parser);
     }
   }

@@ -43,15 +43,20 @@ static LineText line_of(const Launch *launch, const Inst *inst) {
   return named_line(launch->program->module, inst->source);
 }
 
+enum { CALLS = 16 };
+
 // Whether the second stands in a line above the first, so that only a later round of a loop, perhaps unrolled, leads to
-// it.
+// it. Functions are inlined: the outermost call in which the two differ decides, and not the lines in the functions.
 static bool is_above(const Launch *launch, const Inst *second, const Inst *first) {
   const char *files[2];
-  int lines[2];
+  int lines[2][CALLS], line;
   const PtxModule *module = launch->program->module;
-  return instruction_line(module, second->source, &files[0], &lines[0]) &&
-         instruction_line(module, first->source, &files[1], &lines[1]) && !strcmp(files[0], files[1]) &&
-         lines[0] < lines[1];
+  if (!instruction_line(module, second->source, &files[0], &line)) return false;
+  if (!instruction_line(module, first->source, &files[1], &line) || strcmp(files[0], files[1])) return false;
+  int a = source_lines(module, second->source, lines[0], CALLS);
+  int b = source_lines(module, first->source, lines[1], CALLS);
+  while (a > 1 && b > 1 && lines[0][a - 1] == lines[1][b - 1]) a--, b--;
+  return lines[0][a - 1] < lines[1][b - 1];
 }
 
 // ---- a barrier ----

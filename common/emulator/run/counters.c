@@ -88,6 +88,8 @@ static const char *const names[COUNTER_KIND_COUNT] = {
     [COUNTER_INST_MUFU_SCALED] = "inst_mufu_scaled",
     [COUNTER_WAITS_AT_ONCE] = "waits_at_once",
     [COUNTER_LOADS_IN_FLIGHT] = "loads_in_flight",
+    [COUNTER_SETMAXNREG_REGISTERS] = "setmaxnreg_registers",
+    [COUNTER_REDUCTIONS_UNTIL_ARRIVAL] = "reductions_until_arrival",
 };
 
 const char *counter_name(CounterKind kind) { return names[kind]; }
@@ -190,6 +192,8 @@ static void add_meanwhile(EmulatorCounters *c, const Inst *inst, const InstCount
     if (inst->row->counter == COUNTER_INST_FP32) c->value[kinds[i][1]] = counts->under[i];
     c->value[kinds[i][2]] = counts->under[i] * (unsigned)inst->row->mufu;
   }
+  if (operation_of(inst) == REDUCTION && counts->global_requests)
+    c->value[COUNTER_REDUCTIONS_UNTIL_ARRIVAL] = counts->under[MEANWHILE_HOLDING];
   c->value[COUNTER_LOADS_UNDER_MUFU] = counts->pending_loads * (unsigned)inst->row->mufu;
 }
 
@@ -210,6 +214,7 @@ static EmulatorCounters as_counters(const Inst *inst, const InstCounts *counts) 
   c.value[COUNTER_WAITS_AT_ONCE] = counts->at_once;
   c.value[COUNTER_TENSOR_FLOPS] = counts->flops;
   c.value[COUNTER_LOADS_IN_FLIGHT] = counts->loads_in_flight;
+  c.value[COUNTER_SETMAXNREG_REGISTERS] = counts->registers;
   if (inst->row->orders == ORDERS_BLOCK) c.value[COUNTER_INST_BARRIER] = counts->warps;
   c.value[COUNTER_INST_SYNCHRONISATION_ONCE] = c.value[COUNTER_INST_SYNCHRONISATION] - counts->failed_polls;
   c.value[COUNTER_INST_UNDER_LOAD_ONCE] = c.value[COUNTER_INST_UNDER_LOAD] - counts->failed_polls_under_load;

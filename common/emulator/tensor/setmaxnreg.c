@@ -137,7 +137,7 @@ static void check_met(const Warp *warp, const Inst *inst) {
     if (other == warp || (other->share.adjusted == warp->share.adjusted && knows_share(warp, other))) continue;
     hazard_report_graded(HAZARD_FORMAL, warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0,
                          "the warpgroup's warps have not synchronised since their last setmaxnreg. This one changes "
-                         "nothing, and Triton's kernels, which have such ones, run on Hopper GPUs");
+                         "nothing, and the hardware is known to execute it");
     return;
   }
 }
@@ -196,6 +196,7 @@ static void execute_setmaxnreg(Warp *warp, const Inst *inst, Mask mask) {
                                 .last = inst,
                                 .lane = lane,
                                 .clock = warp->check.clocks[lane].own};
+  warp_counts(warp, inst)->registers += (uint64_t)wanted * LANES;
   warp->block->cluster->progress++;
 }
 

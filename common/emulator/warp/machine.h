@@ -216,8 +216,9 @@ typedef struct InstCounts {
   uint64_t pending_loads;                                             // bulk ones of the cluster, at each of `warps`
   uint64_t failed_polls;                                              // of `warps`: the mbarrier was not ready
   uint64_t failed_polls_under_load;                                   // of these, while a load was under way
-  uint64_t at_once;          // waits for an mbarrier whose phase was over at the first look
+  uint64_t at_once;          // waits for an mbarrier or the cluster that ended at the first look
   uint64_t loads_in_flight;  // once each bulk load has started
+  uint64_t registers;        // of the warp's threads once setmaxnreg has changed its share
 } InstCounts;
 
 struct Worker {

@@ -1,0 +1,78 @@
+// Stage 13g's launch: a cluster for each key head of each sequence, and for each 64 of its rows. The lengths are on the
+// GPU, so the host knows only how long the longest sequence may be.
+#include "../13d-ragged/paged.h"
+
+#include "block_tiles.h"
+
+enum { RAGGED_TILES = 16, WAVES = 8 };  // where lengths may differ: tiles of a block of the longest, and waves at most
+enum { TILES_OF_A_WAVE = 1 };           // what a wave of blocks costs besides its tiles, in tiles of each block
+
+static int chunks_of(const DecodeShape *shape) { return (rows_of_head(shape) + ROWS - 1) / ROWS; }
+
+static int tiles_of(const DecodeShape *shape) {
+  int keys = BLOCK_KEYS_OF(shape->head_dim);
+  return (shape->keys + keys - 1) / keys;
+}
+
+// For sequences of one length, as in stage 13b: the power of two for which all waves of blocks take the least time.
+// While at least `enough` blocks run, device memory is busy.
+static int even_blocks(const DecodeShape *shape, int sm_count) {
+  long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), slots = (long)sm_count * BLOCKS_PER_SM;
+  long enough = sm_count * 3 / 4, least = 0;
+  int tiles = tiles_of(shape), best = 1;
+  for (int blocks = 1; blocks <= CLUSTER_AT_MOST && blocks <= tiles; blocks *= 2) {
+    long all = heads * blocks, before = (all - 1) / slots * slots, last = all - before;
+    long busy = before + (last < enough ? enough : last);
+    long cost = busy * ((tiles + blocks - 1) / blocks) + before * TILES_OF_A_WAVE;
+    if (blocks > 1 && cost >= least) continue;
+    best = blocks;
+    least = cost;
+  }
+  return best;
+}
+
+// More where lengths may differ: once the short sequences are read, the clusters of the longest one must keep device
+// memory busy alone.
+static unsigned blocks_of(const Decode *decode, int sm_count) {
+  const DecodeShape *shape = &decode->shape;
+  int tiles = tiles_of(shape), most = tiles < CLUSTER_AT_MOST ? tiles : CLUSTER_AT_MOST;
+  int blocks = decode->splits ? decode->splits : even_blocks(shape, sm_count);
+  if (!decode->splits && decode->lengths) {
+    long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), all = (long)sm_count * BLOCKS_PER_SM * WAVES;
+    long ragged = all / heads < tiles / RAGGED_TILES ? all / heads : tiles / RAGGED_TILES;
+    if (ragged > blocks) blocks = (int)ragged;
+  }
+  return (unsigned)(blocks < most ? blocks : most);
+}
+
+static bool launch(Device *device, const Decode *decode) {
+  const DecodeShape *shape = &decode->shape;
+  unsigned blocks = blocks_of(decode, device_info(device)->sm_count);
+  Work work = paged_work(decode, BLOCK_KEYS_OF(shape->head_dim));
+  DecodeShape pool = pool_of(decode);
+  int keys = BLOCK_KEYS_OF(shape->head_dim) / work.boxes;
+  char name[32];
+  snprintf(name, sizeof name, "decode_%d", shape->head_dim);
+  Maps maps;
+  DeviceLaunch kernel = {
+      .kernel = device_kernel(device, decode->module, name),
+      .grid = {blocks * (unsigned)chunks_of(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
+      .block = {BLOCK_THREADS},
+      .cluster = {blocks, 1, 1},
+      .dynamic_shared = SLOTS_BYTES_OF(shape->head_dim),
+      .arguments = ARGUMENTS(&maps, &work, &decode->lse),
+  };
+  return decode_tensor_map(device, &pool, decode->k, keys, &maps.k) &&
+         decode_tensor_map(device, &pool, decode->v, keys, &maps.v) && device_launch(device, &kernel);
+}
+
+const Stage stage = {
+    .name = "13g-wgmma-decode",
+    .title = "the queries of a key head are the 64 rows of a wgmma: 8 rows and 64 take the same time",
+    .decode = launch,
+    .splits = true,
+    .ragged = true,
+    .strided = true,
+    .queries = 8,
+    .lse = true,
+};
