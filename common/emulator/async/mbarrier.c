@@ -173,8 +173,8 @@ static void test_phase(Warp *warp, const Inst *inst, int lane, const Mbarrier *m
     u32 given = SLOT(warp, inst->a, const u32)[lane];
     if (given > 1)
       hazard_report_graded(HAZARD_FORMAL, warp, inst, lane, HAZARD_MBARRIER_MISUSE, mbarrier->address, MBARRIER_BYTES,
-                           "a phase's parity is 0 or 1, not %d. The hardware looks at the last bit alone, so this waits "
-                           "for parity %u",
+                           "a phase's parity is 0 or 1, not %d. The hardware looks at the last bit alone, so this "
+                           "waits for parity %u",
                            (int)given, given & 1);
     *parity = given & 1;
     *completed = *parity != (mbarrier->phase & 1);
