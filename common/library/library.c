@@ -110,10 +110,10 @@ static bool is_contiguous(const DecodeShape *shape, DeviceTensor tensor) {
   return tensor.batch == plain.batch && tensor.head == plain.head && tensor.row == plain.row;
 }
 
-// Stage 22 reads sequences of different lengths and pages faster than 13g, where it can, and 13g faster than 13d. Of the
-// others the fastest on an H100 (plots/data/decode). With about as many key heads as SMs nothing is to be split; with
-// very many and long ones, the blocks of large clusters read side by side. With fewer key heads, one launch is better
-// for a small cache, and free blocks are for a large one: between 67 and 134 MB; or 4 MB for each of so few that
+// Stage 22 reads sequences of different lengths and pages faster than 13g, where it can, and 13g faster than 13d. Of
+// the others the fastest on an H100 (plots/data/decode). With about as many key heads as SMs nothing is to be split;
+// with very many and long ones, the blocks of large clusters read side by side. With fewer key heads, one launch is
+// better for a small cache, and free blocks are for a large one: between 67 and 134 MB; or 4 MB for each of so few that
 // clusters, of up to 16 blocks, leave most SMs idle. The last fence of 13c counts where an answer takes a few
 // microseconds.
 static const char *fastest_of_bf16(const Decode *decode) {

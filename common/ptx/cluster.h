@@ -19,7 +19,8 @@ static __device__ __forceinline__ void cluster_sync() {
 }
 
 // The two halves of a barrier that tells when all threads have come here, and no more: what a thread wrote before it
-// arrived, others may not see. So no fence stands in front. That of cluster_sync waits until the whole GPU could see it.
+// arrived, others may not see. So no fence stands in front. That of cluster_sync waits until the whole GPU could see
+// it.
 static __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
