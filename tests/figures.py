@@ -113,6 +113,18 @@ def decode_ratio(stage, others, **where):
     return ratio(stage, others, path=DECODE, column="gb_per_s", **where)
 
 
+def decode_lead(**where):
+    """How many times as fast the fastest stage decodes bf16 as the fastest of all others: a number for each problem."""
+    keys = ("batch", "heads", "kv_heads", "head_dim", "keys", "queries", "page", "lengths")
+    best = {}
+    for row in recording(DECODE):
+        if matches(row, {"cache": "bf16", **where}):
+            of_problem = best.setdefault(tuple(row[key] for key in keys), {True: 0, False: 0})
+            ours = row["stage"][0].isdigit()
+            of_problem[ours] = max(of_problem[ours], float(row["gb_per_s"]))
+    return [speed[True] / speed[False] for speed in best.values()]
+
+
 def tuned(run, kernel, other="cuDNN", **where):
     """How many times as fast one kernel of the summit's log was as another one of the same run."""
     return ratio(kernel, other, path=TUNING, **{"run": run, "input": "normal", **where})
@@ -175,7 +187,7 @@ def cost(suite, column):
 
 
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "decode_ms", "decode_ratio", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine",
+    "values", "tflops", "clock", "times", "ratio", "decode_ms", "decode_ratio", "decode_lead", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine",
     "programs", "reported", "quiet", "cost")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,

@@ -3,8 +3,8 @@
 // without a report and give the same result in every schedule. tests/hazards/kernels.h tells how the kernels are
 // marked.
 //
-// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx. If HAZARD_RECORD is a
-// folder, each run leaves a file there, and has one host thread: make test-web compares those of two machines.
+// HAZARD_PTX_DIR is a folder of PTX made from tests/hazards: NAME.faulty.ptx and NAME.repaired.ptx. If HAZARD_RECORD is
+// a folder, each run leaves a file there, and has one host thread: make test-web compares those of two machines.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <ctype.h>
@@ -328,7 +328,8 @@ static void record_run(const Script *script, const Run *run, const char *variant
   for (int i = 0; i < count; i++)
     for (int kind = 0; kind < COUNTER_KIND_COUNT; kind++)
       if (lines[i].counters.value[kind])
-        fprintf(file, "%s:%d %s %llu\n", lines[i].file ? lines[i].file : "", lines[i].line, counter_name((CounterKind)kind),
+        fprintf(file, "%s:%d %s %llu\n", lines[i].file ? lines[i].file : "", lines[i].line,
+                counter_name((CounterKind)kind),
                 (unsigned long long)lines[i].counters.value[kind]);
   for (size_t i = 0; i < run->memory_size; i++) fprintf(file, i % 32 ? "%02x" : "\n%02x", run->memory[i]);
   fclose(file);

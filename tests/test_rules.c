@@ -1,6 +1,6 @@
-// The emulator against what an H200 or an H100 did where PTX or common belief left a rule open: tests/rules/h200.txt and
-// h100.txt, recorded by tests/rules/record.cu. A line has a family, a case, and the words that every block wrote, or how far threads came
-// that wait forever.
+// The emulator against what an H200 or an H100 did where PTX or common belief left a rule open: tests/rules/h200.txt
+// and h100.txt, recorded by tests/rules/record.cu. A line has a family, a case, and the words that every block wrote,
+// or how far threads came that wait forever.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
