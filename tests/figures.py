@@ -36,7 +36,7 @@ FIGURE = re.compile(rf"(\d[\d,]*(?:\.\d+)?)(?=(?: (?:to|and|or|of the) \d[\d,.]*
 COUNTED = "(?:warp )?instructions|loads|stores|(?:bank )?conflicts|atomics|special functions"
 COUNT = re.compile(rf"(?<![\w.,^])(?<![Ss]tage )(?<!warp )(?<!line )(\d{{1,3}}(?:,\d{{3}})+(?!\d)|\d+(?= (?:{COUNTED})\b))")
 ARCHITECTURE = "65,536 registers, 1,024 threads, 4,096 FLOP"  # of an SM, a block, a clock: no counts
-COMMENT = re.compile(r"<!-- (?!answer:|within:|not )((?:(?!-->).)*?): (.*?) -->", re.DOTALL)  # a quiz has its own: quiz.py
+COMMENT = re.compile(r"<!-- (?!answer:|within:|order:|not )((?:(?!-->).)*?): (.*?) -->", re.DOTALL)  # a quiz has its own: quiz.py
 
 
 @functools.lru_cache(maxsize=None)

@@ -261,6 +261,39 @@ Test(instructions, the_stack_ends) {
 
 Test(instructions, exits_before_a_barrier) { run_pairs("exit"); }
 
+// ---- elements of a vector that nobody reads: tests/pairs/vectors.pairs ----
+
+Test(instructions, reads_no_dead_elements) { run_pairs("vectors"); }
+
+// 44 bytes: the vector's last element lies beyond their end.
+static void expect_of_vector(const char *address, const char *read, const char *hazard) {
+  char text[1000];
+  uint8_t bytes[44] = {0};
+  int count;
+  snprintf(text, sizeof text,
+           PTX_HEADER ".visible .entry test(.param .u64 in, .param .u64 out) {\n"
+                      ".reg .u64 %%i, %%o; .reg .u32 %%x<5>;\n"
+                      "ld.param.u64 %%i, [in]; ld.param.u64 %%o, [out];\n"
+                      "ld.global.v4.u32 {%%x0, %%x1, %%x2, %%x3}, [%%i+%s];\n"
+                      "add.u32 %%x4, %%x0, %s; st.global.u32 [%%o], %%x4; ret;\n}\n",
+           address, read);
+  Machine machine = machine_open(text, 0);
+  uint64_t from = machine_upload(&machine, bytes, sizeof bytes), to = machine_upload(&machine, NULL, 4);
+  machine_launch(&machine, (Shape){1, 1, 0}, (const void *[]){&from, &to}, 2);
+  const Hazard *hazards = emulator_hazards(machine.emulator, &count);
+  cr_expect_eq(count, hazard != NULL, "%s %s", address, read);
+  if (hazard && count) cr_expect_str_eq(hazard_name(hazards[0].kind), hazard, "%s %s", address, read);
+  machine_close(&machine);
+}
+
+Test(instructions, dead_elements_have_no_bounds) {
+  expect_of_vector("32", "%x2", NULL);
+  expect_of_vector("32", "%x1", NULL);
+  expect_of_vector("32", "%x3", "out-of-bounds access");
+  expect_of_vector("48", "%x1", "out-of-bounds access");
+  expect_of_vector("4", "%x2", "misaligned access");
+}
+
 // ---- special registers ----
 
 Test(instructions, lanes_of_a_warp) {

@@ -1,7 +1,7 @@
 // The rules that tests/rules settles on a GPU: what its kernels are given, and the cases of each.
 //
-// record.cu runs the cases on the GPU and writes h200.txt, one line for each outcome of a case; h100.txt has the families
-// that an H100 ran instead. tests/test_rules.c holds the emulator to these files.
+// record.cu runs the cases on the GPU and writes h200.txt, one line for each outcome of a case; h100.txt has the
+// families that an H100 ran instead. tests/test_rules.c holds the emulator to these files.
 #pragma once
 
 #include <stddef.h>

@@ -21,8 +21,8 @@ static SyncTable *sync_table(Warp *warp, const Access *access) {
   return access->region->kind == REGION_SHARED ? warp->check.cluster->sync : warp_launch(warp)->check.sync;
 }
 
-static LanePlaces places_of(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES], AccessKind kind) {
-  const Transfer *transfer = inst->extra;
+static LanePlaces places_of(Warp *warp, const Inst *inst, const Transfer *transfer, Mask mask,
+                            const uint64_t addresses[LANES], AccessKind kind) {
   return (LanePlaces){.warp = warp,
                       .inst = inst,
                       .space = transfer->space,
@@ -45,7 +45,7 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
   const Transfer *transfer = inst->extra;
   int bytes = transfer->size * transfer->count;
   uint64_t found = mask;
-  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);) {
+  for (LanePlaces place = places_of(warp, inst, transfer, mask, addresses, ACCESS_READ); next_place(&place);) {
     const Access *at = &place.at;
     if (warp_launch(warp)->check.on && at->region)
       race_read(&warp->check, pc_of_inst(warp, inst), place.lanes, at->region, at->offset, bytes, transfer->strength);
@@ -61,12 +61,51 @@ static void load_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t 
 }
 
 // A load that is judged when its value is stored: passes.h.
-static void load_postponed(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
-  const Transfer *transfer = inst->extra;
+static void load_postponed(Warp *warp, const Inst *inst, const Transfer *transfer, Mask mask,
+                           const uint64_t addresses[LANES]) {
   u8 undefined[MAX_BYTES];
-  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);) {
+  for (LanePlaces place = places_of(warp, inst, transfer, mask, addresses, ACCESS_READ); next_place(&place);) {
     warp->found_unwritten |= find_unwritten(warp, &place.at, place.bytes, undefined);
     set_elements(warp, transfer, place.lanes, place.at.data);
+  }
+}
+
+static void judge_elements(Warp *warp, const Inst *inst, const Transfer *transfer, Mask mask,
+                           const uint64_t addresses[LANES]) {
+  for (LanePlaces place = places_of(warp, inst, transfer, mask, addresses, ACCESS_READ); next_place(&place);)
+    if (place.at.region)
+      race_read(&warp->check, pc_of_inst(warp, inst), place.lanes, place.at.region, place.at.offset, place.bytes, WEAK);
+}
+
+static void load_elements(Warp *warp, const Inst *inst, const Transfer *transfer, Mask mask,
+                          const uint64_t addresses[LANES]) {
+  if (transfer->postponed && warp_launch(warp)->check.on)
+    load_postponed(warp, inst, transfer, mask, addresses);
+  else
+    weak_load(warp, inst, transfer, mask, addresses);
+  if (warp->found_unwritten) note_undefined(warp, inst, transfer, mask, addresses);
+}
+
+typedef void EachPart(Warp *warp, const Inst *inst, const Transfer *transfer, Mask mask,
+                      const uint64_t addresses[LANES]);
+
+static bool all_aligned(Mask mask, const uint64_t addresses[LANES], int bytes) {
+  uint64_t bits = 0;
+  for (Mask rest = mask; rest; rest &= rest - 1) bits |= addresses[__builtin_ctz(rest)];
+  return !(bits & (uint64_t)(bytes - 1));
+}
+
+// Of a load with dead elements the parts, else all of it. What is misaligned is so as a whole.
+static void each_part(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES], EachPart *part) {
+  const Transfer *transfer = inst->extra;
+  if (!transfer->part_count || !all_aligned(mask, addresses, transfer->size * transfer->count)) {
+    part(warp, inst, transfer, mask, addresses);
+    return;
+  }
+  for (int p = 0; p < transfer->part_count; p++) {
+    uint64_t shifted[LANES];
+    for (int lane = 0; lane < LANES; lane++) shifted[lane] = addresses[lane] + (uint64_t)transfer->parts[p].offset;
+    part(warp, inst, &transfer->parts[p], mask, shifted);
   }
 }
 
@@ -77,9 +116,7 @@ static void judge_load(Warp *warp, const Inst *inst, Mask mask) {
   mask &= guarded_lanes(warp, inst);
   if (!mask) return;
   form_addresses(warp, &transfer->address, mask, addresses);
-  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);)
-    if (place.at.region)
-      race_read(&warp->check, pc_of_inst(warp, inst), place.lanes, place.at.region, place.at.offset, place.bytes, WEAK);
+  each_part(warp, inst, mask, addresses, judge_elements);
   warp->found_unwritten = false;  // that was noted when it was loaded
 }
 
@@ -92,17 +129,18 @@ static void execute_ld(Warp *warp, const Inst *inst, Mask mask) {
     undefined_use(warp, inst, mask, transfer->address.slot, address_size(transfer));
     for (int e = 0; e < transfer->count; e++) undefined_clear(warp, mask, transfer->slots[e], transfer->slot_sizes[e]);
   }
-  if (transfer->postponed && warp_launch(warp)->check.on)
-    load_postponed(warp, inst, mask, addresses);
-  else
-    (transfer->strength == WEAK ? weak_load : load_strong)(warp, inst, mask, addresses);
-  if (warp->found_unwritten) note_undefined(warp, inst, mask, addresses);
+  if (transfer->strength == WEAK) {
+    each_part(warp, inst, mask, addresses, load_elements);
+    return;
+  }
+  load_strong(warp, inst, mask, addresses);
+  if (warp->found_unwritten) note_undefined(warp, inst, transfer, mask, addresses);
 }
 
 static void store_strong(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
   const Transfer *transfer = inst->extra;
   Actor actor = actor_of_lane(&warp->check, pc_of_inst(warp, inst), __builtin_ctz(mask), transfer->strength);
-  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_WRITE); next_place(&place);) {
+  for (LanePlaces place = places_of(warp, inst, transfer, mask, addresses, ACCESS_WRITE); next_place(&place);) {
     const Access *at = &place.at;
     u8 value[MAX_BYTES];
     gather_row(warp, transfer, place.lane, 1, value);
@@ -273,6 +311,7 @@ static DecodeResult decode_transfer(Decoder *decoder, const PtxInstruction *sour
   transfer->space = space_of(source);
   transfer->order = order_of(source);
   transfer->strength = transfer->order == ORDER_WEAK ? WEAK : scope_of(source);
+  if (is_load && transfer->count > 1) transfer->parts = decoder_allocate(decoder, MAX_PARTS * sizeof *transfer);
   if (transfer->space == SPACE_PARAM && decode_param_place(decoder, source, address, is_load, inst))
     return decoder->failed ? DECODE_FAILED : DECODED;
   if (!is_load && (transfer->space == SPACE_CONST || transfer->space == SPACE_PARAM))
@@ -349,8 +388,7 @@ bool find_unwritten(const Warp *warp, const Access *access, int bytes, u8 *undef
 }
 
 // A lane's registers hold what was not written: those bytes of the place that `undefined` marks.
-static void note_lane(const LanePlaces *place, int lane, const u8 *undefined) {
-  const Transfer *transfer = place->inst->extra;
+static void note_lane(const LanePlaces *place, const Transfer *transfer, int lane, const u8 *undefined) {
   const Access *at = &place->at;
   int written = 0;
   for (int i = 0; i < place->bytes; i++) written += !undefined[i];
@@ -372,12 +410,14 @@ static void note_lane(const LanePlaces *place, int lane, const u8 *undefined) {
   }
 }
 
-void note_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
+void note_undefined(Warp *warp, const Inst *inst, const Transfer *transfer, Mask mask,
+                    const uint64_t addresses[LANES]) {
   u8 undefined[MAX_BYTES];
   warp->found_unwritten = false;
-  for (LanePlaces place = places_of(warp, inst, mask, addresses, ACCESS_READ); next_place(&place);)
+  for (LanePlaces place = places_of(warp, inst, transfer, mask, addresses, ACCESS_READ); next_place(&place);)
     if (find_unwritten(warp, &place.at, place.bytes, undefined))
-      for (Mask rest = place.lanes; rest; rest &= rest - 1) note_lane(&place, __builtin_ctz(rest), undefined);
+      for (Mask rest = place.lanes; rest; rest &= rest - 1)
+        note_lane(&place, transfer, __builtin_ctz(rest), undefined);
 }
 
 // What is stored without being defined, and is no fault, is undefined in memory, too.

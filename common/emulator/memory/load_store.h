@@ -29,7 +29,9 @@ bool plain_load_of(const Inst *inst, PlainLoad *load);
 // Sets undefined[i] to ones where nothing has written the i-th byte of the access; false where all are written.
 bool find_unwritten(const Warp *warp, const Access *access, int bytes, uint8_t *undefined);
 // A load has found bytes that nothing has written: the registers' values are undefined there.
-void note_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]);
+struct Transfer;
+void note_undefined(Warp *warp, const Inst *inst, const struct Transfer *transfer, Mask mask,
+                    const uint64_t addresses[LANES]);
 // A store of values that nothing defines. They are padding if the load that brought them brought something else, too: a
 // copy of a struct. A thread may also copy its local memory, which nobody else sees. Other stores depend on what was
 // not there.
@@ -40,6 +42,7 @@ void store_undefined(Warp *warp, const Inst *inst, Mask mask, const uint64_t add
 // Weak loads and stores by lanes of a warp. Lanes at one place, or at places one after the other, are served together:
 // a row. Without rows shared loads are twelve times, and global stores nineteen times slower (make bench-emulator).
 
-// The lanes of mask load or store at their addresses what inst, an ld or st, transfers.
-void weak_load(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]);
+// The lanes of mask load or store at their addresses what inst, an ld or st, transfers; or a part of that.
+void weak_load(Warp *warp, const Inst *inst, const struct Transfer *transfer, Mask mask,
+               const uint64_t addresses[LANES]);
 void weak_store(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]);

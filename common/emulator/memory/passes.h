@@ -19,6 +19,22 @@
 // Finds such loads, and marks them and their stores.
 void find_postponed_loads(Program *program);
 
+// ---- elements that nobody reads: dead_elements.c ----
+//
+// nvcc turns the loads of p[0] and p[2] into one of four elements, two of which nobody reads. The last of them may lie
+// beyond the end of an array, or be another thread's to write. ptxas loads the others alone:
+//
+//   ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];   <- LDG [R2], LDG [R2+8], if nothing reads %f2 and %f4
+//
+// So only elements that an instruction reads are accesses. All count as one, as PTX has it.
+
+// Finds weak loads with such elements, and divides them into parts. To be called after find_postponed_loads.
+void find_dead_elements(Program *program);
+// How many instructions of the whole program read each register, at most 65535, by slot / READS_UNIT. The caller frees
+// it.
+uint16_t *count_register_reads(const Program *program);
+enum { READS_UNIT = 64 };  // slots start at multiples of it
+
 // ---- first guesses: first_guess.c ----
 //
 // Loads that make the first guess of a loop around an atomic compare-and-swap, and nothing else.

@@ -8,11 +8,11 @@
 #include "../warp/instruction.h"
 #include "load_store.h"
 
-enum { SLOT_UNIT = 64, FARTHEST = 128, MOST_CARRIERS = 16, MOST_STORES = 8 };
+enum { FARTHEST = 128, MOST_CARRIERS = 16, MOST_STORES = 8 };
 
 typedef struct Search {
   Program *program;
-  uint16_t *reads;  // of each register in the whole program, at most 65535, by slot / SLOT_UNIT
+  uint16_t *reads;  // count_register_reads
   bool *targets;    // by instruction: a branch leads there
 } Search;
 
@@ -25,14 +25,6 @@ typedef struct Chain {
   uint32_t reads;  // of carriers
   bool conditional;
 } Chain;
-
-static void count_register_reads(Search *search) {
-  for (uint32_t t = 0; t < search->program->touch_count; t++) {
-    const Touch *touch = &search->program->touches[t];
-    uint16_t *count = &search->reads[touch->slot / SLOT_UNIT];
-    *count += !touch->written && *count < UINT16_MAX;
-  }
-}
 
 static void find_targets(Search *search) {
   for (uint32_t i = 0; i < search->program->count; i++) {
@@ -97,7 +89,7 @@ static bool follow_chain(const Search *search, Chain *chain, Inst *inst) {
 
 static uint32_t all_reads(const Search *search, const Chain *chain) {
   uint32_t reads = 0;
-  for (int c = 0; c < chain->carrier_count; c++) reads += search->reads[chain->carriers[c] / SLOT_UNIT];
+  for (int c = 0; c < chain->carrier_count; c++) reads += search->reads[chain->carriers[c] / READS_UNIT];
   return reads;
 }
 
@@ -131,11 +123,9 @@ static void try_load(Search *search, uint32_t pc) {
 }
 
 void find_postponed_loads(Program *program) {
-  size_t units = program->register_bytes / SLOT_UNIT + 1;
   Search search = {.program = program,
-                   .reads = host_allocate(units, sizeof(uint16_t)),
+                   .reads = count_register_reads(program),
                    .targets = host_allocate(program->count + 1, sizeof(bool))};
-  count_register_reads(&search);
   find_targets(&search);
   for (uint32_t pc = 0; pc < program->count; pc++)
     if (is_plain_load(&program->code[pc])) try_load(&search, pc);

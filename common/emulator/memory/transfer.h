@@ -7,7 +7,7 @@
 #include "../warp/warp.h"
 #include "access.h"
 
-enum { MAX_VECTOR = 4, MAX_BYTES = 16 };
+enum { MAX_VECTOR = 4, MAX_BYTES = 16, MAX_PARTS = 2 };
 
 // What a load or store needs beside the Inst: where its elements are in registers.
 typedef struct Transfer {
@@ -21,6 +21,10 @@ typedef struct Transfer {
   Slot slots[MAX_VECTOR];
   int slot_sizes[MAX_VECTOR];  // bytes of one in its register, >= size
   bool sink[MAX_VECTOR];
+  // Of a weak load of a vector, where some elements are dead: what is loaded instead (dead_elements.c).
+  struct Transfer *parts;  // room for MAX_PARTS
+  int part_count;
+  int offset;          // of a part: bytes after the address of the whole
   bool postponed;      // of a load: a store judges it
   const Inst *judges;  // of a store: the load that it judges, or NULL
 } Transfer;

@@ -193,8 +193,7 @@ static Mask store_scattered(const Scattered *s, const uint64_t addresses[LANES],
 // ---- loads and stores ----
 
 // Lanes that read one place, or places one after the other, are served together.
-void weak_load(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES]) {
-  const Transfer *transfer = inst->extra;
+void weak_load(Warp *warp, const Inst *inst, const Transfer *transfer, Mask mask, const uint64_t addresses[LANES]) {
   int bytes = transfer->size * transfer->count;
   const Launch *launch = warp_launch(warp);
   Neighbour neighbour = {0};

@@ -377,6 +377,7 @@ Program *program_decode(PtxModule *module, const PtxFunction *entry, const Place
   if (!decoder.failed) contract_products(&decoder);
   if (!decoder.failed) make_sites(program);
   if (!decoder.failed) find_postponed_loads(program);
+  if (!decoder.failed) find_dead_elements(program);
   if (!decoder.failed) find_late_loads(program);
   if (!decoder.failed) find_first_guesses(program);
   if (!decoder.failed) wgmma_watch_program(program);
