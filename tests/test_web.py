@@ -153,6 +153,28 @@ class Mistakes(SameRun):
             print(f"{number_of(stage)}-{change.key}: {f'{len(pairs)} runs' if compared else f'not compared: {pairs}'}")
 
 
+class AtOnce(unittest.TestCase):
+    def test_makes_do_not_disturb_each_other(self):
+        """Several make one mistake's host code at the same time: each ends well, and it is what one alone makes. The
+        compiler is the native one here."""
+        program = ("import sys; sys.path[:0] = ['common/web']; import variants; "
+                   "chosen = [one for one in variants.variants() if (one.stage, one.key) == ('05b-single-tma', '6')]; "
+                   "variants.variants = lambda: chosen; variants.main(sys.argv[1], 'build/stages', sys.argv[2:])")
+        command = [*shlex.split(read("build/flags")), "-w"]
+        with tempfile.TemporaryDirectory(dir="build") as folder:
+            def begin(name):
+                return subprocess.Popen([sys.executable, "-c", program, f"{folder}/{name}", *command],
+                                        stdout=subprocess.DEVNULL)
+            self.assertEqual(begin("alone").wait(), 0)
+            makes = [begin(name) for name in ("one", "one", "other", "other")]
+            self.assertEqual([make.wait() for make in makes], [0] * len(makes))
+            names = os.listdir(f"{folder}/alone/05b/6")
+            self.assertIn("map.o", names)
+            for name in ("one", "other"):
+                same, _, _ = filecmp.cmpfiles(f"{folder}/alone/05b/6", f"{folder}/{name}/05b/6", names, shallow=False)
+                self.assertEqual(sorted(same), sorted(names))
+
+
 class Hazards(unittest.TestCase):
     def test_are_the_same(self):
         """Each kernel of tests/hazards, faulty and repaired, in each schedule: reports, counters of each line, memory."""

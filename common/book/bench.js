@@ -98,12 +98,15 @@ function textOf(name) {
 
 function work(request) {
   worker ??= new Worker(root + "web/worker.js");
+  const began = performance.now();
+  const patience = setInterval(() => say(`running for ${Math.round((performance.now() - began) / 1000)} s: ` +
+    "a long run may take minutes; Stop ends it"), 10000);
   return new Promise((resolve, reject) => {
     abort = reject;
     worker.onmessage = event => event.data.progress ? say(`${event.data.progress} ...`) : resolve(event.data);
     worker.onerror = event => reject(new Error(event.message));
     worker.postMessage(request);
-  });
+  }).finally(() => clearInterval(patience));
 }
 
 function stop() {

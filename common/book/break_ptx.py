@@ -8,6 +8,8 @@ made again only if one of its sources has changed. Of a mistake that changes wha
 common/web/variants.py compiles its host code.
 """
 import concurrent.futures
+import contextlib
+import fcntl
 import glob
 import gzip
 import hashlib
@@ -78,6 +80,16 @@ def is_made(folder, name, key):
         return file.read() == key
 
 
+@contextlib.contextmanager
+def alone(name):
+    """One process at a time makes a thing of this name. Two would change and compile in one workshop, and one of them
+    could compile what the other has just put back unchanged: a mistake that is none, and nothing would say so."""
+    os.makedirs("build/course", exist_ok=True)
+    with open(f"build/course/{name}.lock", "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
+        yield
+
+
 def put(folder, name, key, kernel=None, refusal=None):
     """Writes one kernel, or why there is none. The key comes last: what was interrupted does not look made."""
     for path in glob.glob(f"{folder}/{name}.ptx.gz") + glob.glob(f"{folder}/{name}.txt"):
@@ -96,18 +108,19 @@ def make_break(folder, change):
     """The kernel of one mistake. The workshop compiles it as make break-NN-K does."""
     name = f"{number_of(change.stage)}-{change.key}"
     key = key_of(kernel_files(change.stage), change.patch)
-    if is_made(folder, name, key):
-        return
-    print(f"  PTX {name}", flush=True)
-    workshop = Workshop(f"book-{name}", change.stage)
-    workshop.change(change)
-    text, built = workshop.build_kernels(RUNS)
-    if built:
-        with open(workshop.kernels(), encoding="utf-8") as file:
-            put(folder, name, key, kernel=file.read())
-    else:
-        put(folder, name, key, refusal=text)
-    shutil.rmtree(workshop.folder)
+    with alone(f"book-{name}"):
+        if is_made(folder, name, key):
+            return
+        print(f"  PTX {name}", flush=True)
+        workshop = Workshop(f"book-{name}", change.stage)
+        workshop.change(change)
+        text, built = workshop.build_kernels(RUNS)
+        if built:
+            with open(workshop.kernels(), encoding="utf-8") as file:
+                put(folder, name, key, kernel=file.read())
+        else:
+            put(folder, name, key, refusal=text)
+        shutil.rmtree(workshop.folder)
 
 
 def make_variant(folder, name):
@@ -120,18 +133,19 @@ def make_variant(folder, name):
             raise Broken(f"{path}: the explorable's kernel {name} needs these words there once: {old}")
         text = text.replace(old, new)
     key = key_of(kernel_files(stage), text)
-    if is_made(folder, name, key):
-        return
-    print(f"  PTX {name}", flush=True)
-    workshop = Workshop(f"book-{name}", stage)
-    workshop.own(path)
-    with open(os.path.join(workshop.folder, path), "w", encoding="utf-8") as file:
-        file.write(text)
-    said, built = workshop.build(runs=["--head-dim=64"])
-    if not built:
-        raise Broken(f"the explorable's kernel {name} does not compile: {said}")
-    put(folder, name, key, kernel=read(workshop.kernels()))
-    shutil.rmtree(workshop.folder)
+    with alone(f"book-{name}"):
+        if is_made(folder, name, key):
+            return
+        print(f"  PTX {name}", flush=True)
+        workshop = Workshop(f"book-{name}", stage)
+        workshop.own(path)
+        with open(os.path.join(workshop.folder, path), "w", encoding="utf-8") as file:
+            file.write(text)
+        said, built = workshop.build(runs=["--head-dim=64"])
+        if not built:
+            raise Broken(f"the explorable's kernel {name} does not compile: {said}")
+        put(folder, name, key, kernel=read(workshop.kernels()))
+        shutil.rmtree(workshop.folder)
 
 
 def make_stage(folder, stage):

@@ -17,10 +17,14 @@ WEB_LINK := -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=2147483648 -sINITIAL_MEMORY
   $(WEB_NODE)
 $(eval $(call remember,$(WEB)/flags,$(EMCC) $(filter-out -Werror,$(WEB_CFLAGS)) $(WEB_LINK)))
 $(eval $(call remember,$(WEB)/members,$(WEB_PARTS) $(WEB_STAGES)))
+# Emscripten links in steps, each of which reads the file of the one before. Two makes at once have a folder each for that.
+WEB_APART = $@.$$$$
+WEB_PLACE = && mv $(WEB_APART)/* $(@D) && rmdir $(WEB_APART)
 
 $(WEB)/stages.js: $(WEB_MAIN) $(WEB_STAGES) $(WEB)/parts.a $(WEB)/flags $(WEB)/variants/variants.h
 	$(call say,EMLD $@)
-	$Q$(EMSCRIPTEN) -O3 -msimd128 $(WEB_LINK) $(filter %.o %.a,$^) $$(find $(WEB)/variants -name '*.o') -Wl,--fatal-warnings -o $@
+	$Qmkdir -p $(WEB_APART) && $(EMSCRIPTEN) -O3 -msimd128 $(WEB_LINK) $(filter %.o %.a,$^) \
+	  $$(find $(WEB)/variants -name '*.o') -Wl,--fatal-warnings -o $(WEB_APART)/$(@F) $(WEB_PLACE)
 # The host code of the mistakes that change it. A change of a header of the harness makes them new, too.
 $(WEB)/variants/variants.h: common/web/variants.py common/book/break_ptx.py $(WEB_STAGES) \
     $(wildcard stages/*/breaks/*.patch) $(wildcard common/harness/*.h) $(WEB)/flags
@@ -28,8 +32,7 @@ $(WEB)/variants/variants.h: common/web/variants.py common/book/break_ptx.py $(WE
 	@touch $@
 $(WEB)/stages.wasm: $(WEB)/stages.js
 $(WEB)/parts.a: $(WEB_PARTS) $(WEB)/members
-	@rm -f $@
-	$Qemar rcs $@ $(WEB_PARTS)
+	@rm -f $@.$$$$ && emar rcs $@.$$$$ $(WEB_PARTS) && mv $@.$$$$ $@
 $(WEB)/objects/common/web/main.o: private WEB_CFLAGS += -D'STAGES(X)=$(foreach number,$(NUMBERS),X($(number)))' -I$(WEB)/variants
 $(WEB)/objects/common/web/main.o: $(WEB)/variants/variants.h
 $(WEB)/objects/%.o: %.c $(WEB)/flags $(WEB)/members | build/have/emscripten
@@ -52,8 +55,10 @@ WEB_SUITE_OBJECTS := $(patsubst %.c,$(WEB)/objects/%.o,$(WEB_SUITES:%=tests/test
 $(WEB)/objects/tests/%.o: WEB_CFLAGS += -O1 -Itests/web -w
 $(WEB)/suites.js: $(WEB_SUITE_OBJECTS) $(WEB)/parts.a
 	$(call say,EMLD $@)
-	$Q$(EMSCRIPTEN) -O2 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4294967296 -sMODULARIZE=1 -sEXPORT_NAME=createSuites \
-	  -sINVOKE_RUN=0 -sEXIT_RUNTIME=1 -sEXPORTED_RUNTIME_METHODS=callMain,ENV,FS -sENVIRONMENT=node -lnodefs.js $(WEB_NODE) $^ -o $@
+	$Qmkdir -p $(WEB_APART) && \
+	  $(EMSCRIPTEN) -O2 -msimd128 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4294967296 -sMODULARIZE=1 -sEXPORT_NAME=createSuites \
+	  -sINVOKE_RUN=0 -sEXIT_RUNTIME=1 -sEXPORTED_RUNTIME_METHODS=callMain,ENV,FS -sENVIRONMENT=node -lnodefs.js $(WEB_NODE) $^ \
+	  -o $(WEB_APART)/$(@F) $(WEB_PLACE)
 # As for the native suites: run_tests in tests.mk. Where arithmetic is the matter, QUICK=1 runs all.
 WEB_ENVIRONMENT := HL_ROOT=./ PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build
 WEB_PATTERNS := $(if $(QUICK),float/ rounded/ convert/ half/ integer/ golden wgmma/)

@@ -17,7 +17,7 @@ import sys
 HERE = os.path.dirname(__file__)
 sys.path[:0] = [os.path.join(HERE, "..", "book"), os.path.join(HERE, "..", "course")]
 # pylint: disable=wrong-import-position
-from break_ptx import has_variant, host_files, is_made, key_of
+from break_ptx import alone, has_variant, host_files, is_made, key_of
 from change import changes
 from tree import STAGES, number_of
 from workshop import Workshop
@@ -63,7 +63,8 @@ def main(folder, objects, command):
     os.makedirs(folder, exist_ok=True)
     chosen = variants()
     for change in chosen:
-        compile_variant(folder, change, objects, command)
+        with alone(f"web-{number_of(change.stage)}-{change.key}"):
+            compile_variant(folder, change, objects, command)
     wanted = {os.path.join(folder, number_of(change.stage), change.key) for change in chosen}
     for path in glob.glob(f"{folder}/*/*/*.o"):
         if os.path.dirname(path) not in wanted:
