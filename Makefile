@@ -87,6 +87,8 @@ test-tutorials: $(HOPPER_RUN) build/python/packages ## fetches Triton's and Gluo
 	@python3 tests/python/tutorials.py build/python/bin/python
 test-tinygrad: $(HOPPER_RUN) build/python/packages ## fetches tinygrad's tests of its operations, and runs them on the emulator: an hour; BACKEND=CUDA: by CUDA C
 	@python3 tests/python/operations.py build/python/bin/python $(or $(BACKEND),CUDA:PTX)
+test-numba: $(HOPPER_RUN) build/python/packages ## runs numba-cuda's own tests on the emulator, those that pass
+	@python3 tests/python/numba_tests.py build/python/bin/python $(FILES)
 test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: minutes
 	@python3 tests/suites/run.py
 test-web: web $(WEB)/suites.js root $(TEST_PTX) $(HAZARD_PTX) ## holds the stages in WebAssembly to their programs, bit for bit, and runs the C suites there; QUICK=1: a part
@@ -136,7 +138,7 @@ clean: ## removes what was built; the CUDA compilers in build/cuda* stay
 deps: nvcc criterion gnuplot ## installs what is missing: the CUDA compiler, Criterion, gnuplot
 
 -include $(shell find build $(BUILD) \( -path build/mutants -o -path build/course \) -prune -o -name '*.d' -print 2>/dev/null)
-.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-tutorials test-tinygrad test-web test-order \
+.PHONY: help ladder explain progress test test-programs test-course root test-gpu test-cuda test-deep test-mutants test-others test-suites test-threads test-python test-tutorials test-tinygrad test-numba test-web test-order \
   test-mathematics mathematics record-golden record-rules record-mathematics bench library install run web \
   peers windows flash-attention-3 cutlass-fmha bench-emulator counters plot format clean deps
 .SECONDARY:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs tinygrad's own tests of its operations on hopper-run: those that operations.toml names may fail, and no other one.
+"""Runs tinygrad's own tests of its operations on hopper-run: those that operations.toml names may fail, and no other.
 
     operations.py PYTHON BACKEND [NAME...]     CUDA or CUDA:PTX; with names, those tests alone
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What Triton's own sanitizers find on a GPU: kernels in Gluon and Triton, right and with one mistake each.
 
-    sanitizers.py            on a GPU: runs each case with ConSan and with GSan, and prints a table
+    sanitizers.py            on a GPU: runs each case with ConSan, and with GSan if Triton has it, and prints a table
     sanitizers.py CASE [wrong]     one case; hopper-run python tests/python/sanitizers.py CASE wrong shows its report
 
 The mistakes are those that notes/python.md compares.
 """
 
 import concurrent.futures
+import importlib.util
 import os
 import re
 import subprocess
@@ -21,6 +22,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import ampere, hopper
 from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+from triton.runtime import _allocation
 
 if not hasattr(tma, "async_load"):  # its names up to Triton 3.7
     tma.async_load, tma.async_store = tma.async_copy_global_to_shared, tma.async_copy_shared_to_global
@@ -153,7 +155,10 @@ def ring(source, target, WRONG: gl.constexpr):
     for i in gl.static_range(2):
         mbarrier.init(full.index(i), count=1)
         mbarrier.init(empty.index(i), count=1)
-    gl.warp_specialize([(consume, (target, tiles, full, empty)), (produce, (source, tiles, full, empty, WRONG))], [1], [24])
+    gl.warp_specialize([
+        (consume, (target, tiles, full, empty)),
+        (produce, (source, tiles, full, empty, WRONG)),
+    ], [1], [24])
 
 
 @triton.jit
@@ -177,11 +182,19 @@ def mask(source, target, WRONG: tl.constexpr):
 
 # ---- their launches ----
 
+
+def workspace(size, _alignment, _stream):
+    """The global memory in which ConSan keeps its state. Without an allocator Triton refuses the launch."""
+    return torch.zeros(size, device="cuda", dtype=torch.int8)
+
+
 SHARED = {"tma_load", "tma_store", "phase"}
 
 
 def run(name, wrong):
     """Launches a case. Its right form doubles 64 x 64 numbers, unless the case says otherwise."""
+    triton.set_allocator(workspace)
+    _allocation.set_profile_allocator(workspace)
     x = torch.randn(64, 64, device="cuda")
     out = torch.zeros(64, 64, device="cuda")
     kernel = globals()[name]
@@ -251,7 +264,8 @@ def judge(job):
 def table(cases):
     """All cases in all modes, several at a time."""
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, "Triton", triton.__version__)
-    jobs = [(mode, name, form) for mode in MODES for name in cases for form in ([], ["wrong"])]
+    modes = [mode for mode in MODES if mode != "GSan" or importlib.util.find_spec("triton.tools.gsan")]
+    jobs = [(mode, name, form) for mode in modes for name in cases for form in ([], ["wrong"])]
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         for line in pool.map(judge, jobs):
             print(line[:600], flush=True)

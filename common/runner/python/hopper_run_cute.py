@@ -64,7 +64,7 @@ def tensor_map(tensor, box, swizzle=0):
 
 
 def read_entry(ptx):
-    """The name of the kernel in a text of PTX, and its parameters: numbers are "u32", "f64" and so on, structures "8 bytes"."""
+    """The name of the kernel in a text of PTX, and its parameters: "u32", "f64" and so on, a structure is "8 bytes"."""
     entries = re.findall(r"\.entry\s+(\w+)\s*\(([^)]*)\)", ptx)
     if len(entries) != 1:
         raise ValueError(f"a function with one kernel is needed, and this one has {len(entries)}")
@@ -88,8 +88,8 @@ def as_bytes(argument, parameter):
 def launch(compiled, arguments, grid, block, shared=0):
     """Launches the kernel of a function that cute.compile has compiled, and waits for its end.
 
-    arguments has one for each parameter of the kernel's PTX: a tensor whose layout is known at compile time, a number, a
-    tensor_map for a TMA copy's atom, None for a TiledMma, or bytes. Layouts, Constexprs and the coordinate tensors of
+    arguments has one for each parameter of the kernel's PTX: a tensor whose layout is known at compile time, a number,
+    a tensor_map for a TMA copy's atom, None for a TiledMma, or bytes. Layouts, Constexprs and the coordinate tensors of
     make_tiled_tma_atom are no parameters. shared is how many bytes SmemAllocator allocates.
     """
     ptx = compiled.__ptx__.rstrip("\0")
