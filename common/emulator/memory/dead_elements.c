@@ -33,7 +33,7 @@ static void add_part(Transfer *whole, int e, int count) {
 
 // A part is half of the vector, or an element of that half: aligned to its size as the vector is to its own. A load
 // whose elements are all dead stays as it is.
-static void divide(Transfer *load, const uint16_t *reads) {
+static void divide_load(Transfer *load, const uint16_t *reads) {
   bool live[MAX_VECTOR];
   int lives = 0, half = load->count / 2;
   for (int e = 0; e < load->count; e++)
@@ -54,7 +54,7 @@ void find_dead_elements(Program *program) {
     const Inst *inst = &program->code[pc];
     if (inst->row->memory != MEMORY_LOAD || !is_weak_access(inst)) continue;
     Transfer *load = (Transfer *)(uintptr_t)inst->extra;
-    if (load->parts) divide(load, reads);
+    if (load->parts) divide_load(load, reads);
   }
   free(reads);
 }
