@@ -1,7 +1,7 @@
 """The explorables of the lessons: frames in which watch.js shows the record of a run, step by step. A lesson says where
 one belongs by a comment on a line of its own, <!-- watch: ring -->. It names a key of WATCHES.
 
-Each has one sentence on what to look at, and a question to answer before the run is played. What is shown comes from
+Each says in one sentence what to look at, and asks a question before the run is played. What is shown comes from
 the emulator in the page: the record of --steps, or its answer where things lie (common/web/layout.h).
 """
 import html

@@ -290,7 +290,7 @@ static void add_value_rows(const DecodeProblem *problem, size_t head, int keys, 
   }
 }
 
-// What is expected of a query, in fp64, and how far from it a right kernel may be.
+// The answer to a query in fp64, and how far from it a right kernel's may be.
 typedef struct DecodeAnswer {
   double o[MAX_HEAD_DIM], limit, lse, lse_limit;
 } DecodeAnswer;

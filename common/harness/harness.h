@@ -422,7 +422,7 @@ size_t decode_cache_elements(const DecodeShape *shape);     // of K, and of V
 size_t decode_used_elements(const DecodeProblem *problem);  // of K, and of V: those of keys that exist
 size_t decode_scales(const DecodeProblem *problem);         // of K, and of V
 
-// What was found of lse; nothing was compared where the device does not compute it.
+// How the log-sum-exp compares. Nothing is compared where the device does not compute it.
 typedef struct DecodeLseCheck {
   uint64_t compared, wrong;
   double max_error, worst;  // the largest error, and the largest error / limit

@@ -21,7 +21,7 @@ static int print_wavefronts(int count, char **words) {
   return 0;
 }
 
-// What is wrong with it, or NULL.
+// Says what is wrong with the descriptor, or returns NULL.
 static const char *fault_of(uint64_t bits, const MatrixDescriptor *d, int rows, int k) {
   DescriptorFinding finding = descriptor_check(bits, d);
   return finding.text ? finding.text : descriptor_misfit(d, rows, 2 * k);

@@ -95,7 +95,8 @@ static bool all_aligned(Mask mask, const uint64_t addresses[LANES], int bytes) {
   return !(bits & (uint64_t)(bytes - 1));
 }
 
-// Of a load with dead elements the parts, else all of it. What is misaligned is so as a whole.
+// Calls `part` for each part of a load with dead elements, and once for any other load. A misaligned vector is not
+// divided: the report is about all of it.
 static void each_part(Warp *warp, const Inst *inst, Mask mask, const uint64_t addresses[LANES], EachPart *part) {
   const Transfer *transfer = inst->extra;
   if (!transfer->part_count || !all_aligned(mask, addresses, transfer->size * transfer->count)) {

@@ -4,6 +4,8 @@
 #include "../report/undefined.h"
 #include "memory.h"
 
+struct Transfer;  // transfer.h
+
 // A weak ld or st of memory that other threads reach.
 bool is_plain_load(const Inst *inst);
 bool is_plain_store(const Inst *inst);
@@ -29,7 +31,6 @@ bool plain_load_of(const Inst *inst, PlainLoad *load);
 // Sets undefined[i] to ones where nothing has written the i-th byte of the access; false where all are written.
 bool find_unwritten(const Warp *warp, const Access *access, int bytes, uint8_t *undefined);
 // A load has found bytes that nothing has written: the registers' values are undefined there.
-struct Transfer;
 void note_undefined(Warp *warp, const Inst *inst, const struct Transfer *transfer, Mask mask,
                     const uint64_t addresses[LANES]);
 // A store of values that nothing defines. They are padding if the load that brought them brought something else, too: a

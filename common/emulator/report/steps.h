@@ -22,14 +22,14 @@ typedef struct StepRecord {
 void step_instruction(const Warp *warp, uint32_t pc, Mask lanes);
 // The warp issues an asynchronous operation. Returns its number in the record, from 1.
 uint32_t step_operation_begins(const Warp *warp, const Inst *inst, Mask lanes);
-// The data of that operation moves. What mbarriers do until it is over is its doing. Returns the number of the
-// operation that does this one, or 0: it is for step_operation_is_over.
+// The data of that operation moves. Changes of mbarriers count as its own until step_operation_is_over, which takes
+// what this returns: the number of the operation whose changes counted before, or 0.
 uint32_t step_operation_ends(const Warp *warp, const Inst *inst, Mask lanes, uint32_t number);
 void step_operation_is_over(const Warp *warp, uint32_t outer);
 // That operation, which has just begun, is a copy whose bytes an mbarrier counts.
 void step_operation_is_copy(const Warp *warp, uint32_t number, uint64_t mbarrier, uint32_t bytes);
-// What lanes of a warp, or an operation that one of them has issued, do with an mbarrier: EMULATOR_STEP_MBARRIER_... or
-// EMULATOR_STEP_WAIT_... address: of shared::cluster.
+// A change of an mbarrier or a wait for it, by lanes of a warp or by an operation that one of them has issued. kind is
+// EMULATOR_STEP_MBARRIER_... or EMULATOR_STEP_WAIT_...; address is one of shared::cluster.
 typedef struct MbarrierStep {
   EmulatorStepKind kind;
   uint64_t address;
