@@ -33,7 +33,7 @@ def write_ours(name, mine, stage=None, **changes):
     os.makedirs(folder)
     for path in glob.glob(f"stages/{stage or capstone.CAPSTONES[name].stage}/*.[ch]*"):
         with open(path, encoding="utf-8") as file:
-            text = re.sub(r'"\.\./(\d)', rf'"{os.getcwd()}/stages/\1', file.read())
+            text = re.sub(r'"\.\./(\w)', rf'"{os.getcwd()}/stages/\1', file.read())
         for where, pairs in changes.items():
             if where == os.path.basename(path).replace(".", "_"):
                 for old, new in zip(pairs[::2], pairs[1::2]):
