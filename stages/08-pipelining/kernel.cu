@@ -79,8 +79,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
-  // follows it, and the result is true: everything older must shrink by `factor`. The sum does here, the output in
+  // Lazy rescaling, as in stage 02c: the shift follows a larger maximum only if a weight would exceed 2^8. Then the
+  // result is true, and everything older must shrink by `factor`: the sum shrinks here, the output shrinks later, in
   // shrink_output.
   __device__ bool raise_max() {
     float lower[2];
@@ -96,7 +96,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return true;
   }
 
-  // For after the wait for the output: until then the tensor cores write it.
+  // To be called after the wait for the output, because until then the tensor cores write o.
   __device__ void shrink_output() {
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
@@ -206,7 +206,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 
   // ---- softmax ----
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds these up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

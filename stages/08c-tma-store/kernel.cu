@@ -28,8 +28,8 @@
 
 // ---- a consumer: one warpgroup ----
 
-// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in
-// registers during the main loop.
+// threadIdx.x, read by a volatile instruction. This keeps the compiler from computing addresses from it before the main
+// loop and holding them in registers all the while.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -92,8 +92,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
-  // follows it. True if so: then everything older shrinks by `factor`.
+  // Lazy rescaling, as in stage 02c: the shift follows a larger maximum only if a weight would exceed 2^8. Then the
+  // result is true, and everything older must shrink by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -254,7 +254,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 
   // ---- softmax ----
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds these up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

@@ -7,8 +7,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
   using Base = IntegerMax<Consumer, HEAD_DIM, CAUSAL>;
   using Base::release, Base::output_done, Base::s, Base::shift, Base::factor, Base::k, Base::v, Base::shared,
       Base::steps;
-  // Keys whose weights may be computed while PV runs. With HEAD_DIM = 64 the search alone is: the other consumers'
-  // weights keep the special function units busy.
+  // Keys whose weights may be computed while PV runs. With HEAD_DIM = 64 there are none, and only the search runs then:
+  // other consumers' weights keep the special function units busy.
   enum { UNDER_PV = HEAD_DIM == 64 ? 0 : 32 };
 
   // The PV that still runs has weights with the previous shift. So T is added with the previous factor. `next` is the
