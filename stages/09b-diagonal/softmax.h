@@ -7,7 +7,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct LazyMax : ConsumerBase<S
   using Base::release, Base::release_queries, Base::begin_step, Base::raise_max, Base::shrink_output;
   using Base::s, Base::o, Base::shift, Base::sum, Base::k, Base::v, Base::shared, Base::self, Base::key, Base::steps;
 
-  // Replaces the scores of N keys by weights, and adds these up.
+  // Replaces the scores of N keys by weights, and adds the weights up.
   template <int N> __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

@@ -45,7 +45,7 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
   using Base::warpgroup, Base::elected, Base::head, Base::row, Base::key, Base::steps;
   float new_sum[2];  // of the weights of this key tile; sum has those of the earlier ones
 
-  // Replaces the scores of keys FROM to TO by weights, and adds these up.
+  // Replaces the scores of keys FROM to TO by weights, and adds the weights up.
   template <int FROM, int TO> __device__ void weights() {
     float odd[2] = {0, 0};
     if (FROM == 0) new_sum[0] = new_sum[1] = 0;
