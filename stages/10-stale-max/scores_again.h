@@ -8,7 +8,7 @@
 #include "ptx/mma.h"
 #include "ptx/tile.h"
 
-// S for 16 queries, from row `first` of a tile of ROWS rows on, and for all KEYS keys. It comes into the registers where
+// S for 16 queries, from row `first` of a tile of ROWS rows on, and all KEYS keys. It comes into the registers where
 // wgmma puts it.
 template <int HEAD_DIM, int ROWS>
 __device__ void scores_again(float (&s)[KEYS / 2], uint32_t queries, int first, uint32_t keys, int lane) {
