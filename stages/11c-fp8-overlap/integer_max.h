@@ -5,9 +5,9 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct IntegerMax : ExactMax<Se
   using Base = ExactMax<Self, HEAD_DIM, CAUSAL>;
   using Base::s, Base::shift, Base::shift_of_max;
 
-  // The bits of the largest of this thread's scores in a row, if any of them is not negative. Only negative floats are in
-  // another order than the integers with the same bits. One instruction finds the largest of three integers, but only of
-  // two floats.
+  // The bits of the largest of this thread's scores in a row, if any of them is not negative. Only negative floats have
+  // another order than the integers with the same bits. One instruction finds the largest of three integers, but only
+  // of two floats.
   __device__ int largest_bits(int h) {
     int even = __float_as_int(s[2 * h]), odd = __float_as_int(s[2 * h + 1]);
 #pragma unroll
