@@ -83,7 +83,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   // What a score is multiplied by: log2(e) / sqrt(HEAD_DIM), and from stage 10b on the scales of Q and K.
   __device__ float score_scale() { return problem.scale; }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
   // follows it. True if so: then everything older shrinks by `factor`.
   __device__ bool raise_max() {
     float lower[2];

@@ -3,7 +3,7 @@
 //   load_v(t, head)  loads tile t of a head's values; none when t is -1
 #pragma once
 
-// A tile of queries: its first, and how many tiles of keys any of them may see.
+// A tile of queries: its head, its first row, and how many tiles of keys its queries may see.
 struct Tile {
   int head, row, key_tiles;
 };

@@ -209,7 +209,7 @@ struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
   // follows it. True if so: then everything older shrinks by `factor`. A row that sees none of the keys keeps its
   // shift.
   template <int N> __device__ bool raise_max() {
