@@ -27,7 +27,7 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Copies a tile from a matrix that has only `rows` rows left. Its other rows become zeros. Each thread copies
+// Copies a tile from a matrix that has only `rows` rows left. The tile's other rows become zeros. Each thread copies
 // one chunk of every 16th or 8th row. Both are multiples of 8, so all its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;

@@ -28,7 +28,7 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Copies a tile from a matrix that has only `rows` rows left. Its other rows become zeros. Each thread copies
+// Copies a tile from a matrix that has only `rows` rows left. The tile's other rows become zeros. Each thread copies
 // one chunk of every 16th or 8th row. Both are multiples of 8, so all its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
@@ -200,7 +200,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   const int row_bytes = ROW_BYTES(HEAD_DIM);
   int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
-  int row = block_row + warp * WARP_ROWS;                     // the warp's first
+  int row = block_row + warp * WARP_ROWS;                     // the warp's first query
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
   char *k_tile = shared + ROWS * row_bytes, *v_tile = k_tile + KEYS * row_bytes;
   char *warp_q = shared + warp * WARP_ROWS * row_bytes;

@@ -32,7 +32,7 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
 }
 
 // Starts the copy of a tile from a matrix that has only `left` more rows. The tile's other rows become zeros. A thread
-// copies one chunk of every 16th or 8th row, multiples of 8, so all its chunks have the same place in their rows.
+// copies one chunk of every 16th or 8th row. Both are multiples of 8: its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;

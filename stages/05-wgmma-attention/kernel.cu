@@ -33,7 +33,7 @@ static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == S
 // ---- tiles in shared memory ----
 
 // Starts the copy of a tile from a matrix that has only `left` more rows. The tile's other rows become zeros. A thread
-// copies one chunk of every 16th or 8th row, multiples of 8, so all its chunks have the same place in their rows.
+// copies one chunk of every 16th or 8th row. Both are multiples of 8: its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   static_assert(step % 8 == 0 && TILE_ROWS % step == 0);
@@ -136,7 +136,7 @@ template <int HEAD_DIM> struct Warpgroup {
     }
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

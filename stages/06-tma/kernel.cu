@@ -24,7 +24,7 @@
 enum { WARP = 32 };
 
 // A block's shared memory: its queries, and a ring of slots for tiles of K and V. k_full and v_full complete when TMA
-// has filled the slot, empty when all warps have released it.
+// has filled the slot; `empty` completes when all warps have released it.
 template <int HEAD_DIM> struct Shared {
   enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
   half q[ROWS * HEAD_DIM];
@@ -138,7 +138,7 @@ template <int HEAD_DIM> struct Warpgroup {
     }
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

@@ -254,7 +254,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 
   // ---- softmax ----
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

@@ -232,7 +232,7 @@ struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   template <int N> __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
