@@ -260,7 +260,27 @@ def shares_alike(_, workshop, words):
         f"differ by {int(most):,}"]
 
 
-CHECKS = {"Ordered": orders_its_additions, "First": begins_alike, "Tiles": numbers_alike, "Shares": shares_alike}
+def warps_alike(_, workshop, words):
+    """Whether the warps of a kernel execute about as many loads from global memory as each other. `words`: "4 combine
+    100 --splits=64": the four warps' loads differ by at most 100."""
+    warps, kernel, most, *options = words.split()
+    found = altered_ptx.loads_of_warps(workshop, kernel, int(warps), options)
+    return max(found) - min(found) <= int(most), [
+        f"with {' '.join(options)} the warps of {kernel} execute {', '.join(f'{count:,}' for count in found)} loads "
+        f"from global memory; two of them may differ by {int(most):,}"]
+
+
+def has_room(_, workshop, words):
+    """Whether the allocation has the right size to which a kernel's parameter points. `words`: "8320 decode 2
+    --splits=4": parameter 2 of decode points to 8320 bytes."""
+    expected, kernel, parameter, *options = words.split()
+    found = altered_ptx.bytes_at_parameter(workshop, kernel, parameter, options)
+    return found == int(expected), [f"with {' '.join(options)} the memory has {found or 0:,} bytes, and "
+                                    f"{int(expected):,} are needed"]
+
+
+CHECKS = {"Ordered": orders_its_additions, "First": begins_alike, "Tiles": numbers_alike, "Shares": shares_alike,
+          "Warps": warps_alike, "Room": has_room}
 
 
 def counters(program, options):
