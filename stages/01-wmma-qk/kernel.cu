@@ -32,6 +32,12 @@ __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int ro
   }
 }
 
+// Loads a fragment of K^T, of rows `row` to row + 15 and columns `column` to column + 15, from a tile of K.
+template <int HEAD_DIM>
+__device__ void load_keys(KeyFragment &b, const half (*keys)[HEAD_DIM + PAD], int row, int column) {
+  wmma::load_matrix_sync(b, &keys[column][row], HEAD_DIM + PAD);
+}
+
 // Each block computes a tile of 64 x 64 scores. It copies 64 rows of Q and of K to shared memory. Each warp multiplies
 // 16 rows of Q by the tile of K^T and keeps the sums in registers. A lane does not know which elements of a fragment it
 // holds. Therefore each warp stores its sums to shared memory, one fragment at a time, and reads them back as numbers
@@ -61,7 +67,7 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
     wmma::load_matrix_sync(a, &queries[16 * warp][d], HEAD_DIM + PAD);
     for (int n = 0; n < KEYS / 16; n++) {
       KeyFragment b;
-      wmma::load_matrix_sync(b, &keys[16 * n][d], HEAD_DIM + PAD);
+      load_keys<HEAD_DIM>(b, keys, d, 16 * n);
       wmma::mma_sync(sum[n], a, b, sum[n]);
     }
   }
