@@ -75,8 +75,8 @@ static const char *lengths_field(const Session *session, char text[LENGTHS_FIELD
   return text;
 }
 
-// One row: the stage's time, and what reading alone takes in the same run. `splits` is empty where a head's keys have no
-// number of blocks to themselves.
+// One row: the stage's time, and what reading alone takes in the same run. `splits` is empty if the stage shares no
+// head out among blocks.
 static int record_decode(const DecodeRun *run, const Timing *timing, const Timing *read) {
   const Session *session = run->session;
   const DecodeShape *shape = &run->decode.shape;

@@ -31,8 +31,8 @@ static inline int choose_splits(const Splitting *from, int sm_count) {
   return best;
 }
 
-// The number that the user wants, but no more than there are tiles; or the one that is chosen. Each warp of a block gets
-// at least one tile.
+// The number that the user wants, but no more than there are tiles. Or the one that is chosen: each warp gets at least
+// one tile.
 static inline int splits_for(const DecodeShape *shape, int wanted, int sm_count, int most, int enough) {
   int tiles = decode_tiles(shape), limit = tiles < most ? tiles : most;
   Splitting splitting = {.heads = (long)shape->batch * shape->kv_heads,
