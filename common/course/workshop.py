@@ -92,6 +92,9 @@ class Workshop:
             return
         self.changed.append(path)
         self._open(os.path.dirname(path))
+        if path.startswith(os.path.join("stages", "")):  # "../13-decode/merge.h" leads out of a link to the repository
+            for folder in os.listdir("stages"):
+                self._open(os.path.join("stages", folder))
         here = os.path.join(self.folder, path)
         os.unlink(here)
         shutil.copy(path, here)
