@@ -183,7 +183,7 @@ struct Consumer {
       if (i / 4 * 8 + i % 2 > last + i / 2 % 2 * 8) s[(N - HALF) / 2 + i] = -INFINITY;
   }
 
-  // At the edge, those of keys before the query's window.
+  // At the edge, scores of keys before the query's window become minus infinity.
   template <int N> __device__ void mask_before() {
     int thread = thread_index() % WARPGROUP, lane = thread % WARP;
     int query = row + thread / WARP * 16 + lane / 4;
