@@ -26,7 +26,7 @@ template <int HEAD_DIM, int QUERIES> __device__ void decode(const Maps &maps, co
   int first = (int)(tiles * rank / blocks), end = (int)(tiles * (rank + 1) / blocks);
   cluster_arrive();  // this block has begun, so that the others may write to its shared memory
   read_tiles<HEAD_DIM, QUERIES>(exchange.shared, maps, problem, batch, head, first, end);
-  cluster_wait();  // and all have
+  cluster_wait();  // and all others have begun
 
   int pairs = problem.group * HEAD_DIM / 2, share = (pairs + blocks - 1) / blocks;
   for (int i = threadIdx.x; i < pairs; i += THREADS) {

@@ -5,7 +5,7 @@
 
 #include "lse_reader.h"
 
-// Grid: any number of blocks; and as many along y as QUERIES of its rows make up a key head. Block: WARPS warps, each a
+// Grid: any number of blocks along x; along y, a block for each QUERIES rows of a key head. Block: WARPS warps, each a
 // worker. Blocks with the same x have the same tiles, at about the same time, so that all but one find them in L2.
 template <int HEAD_DIM, int QUERIES>
 __device__ void decode(const Maps &maps, const Work &work, const Leftovers &leftovers) {

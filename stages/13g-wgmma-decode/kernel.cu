@@ -3,7 +3,7 @@
 #include "block_share.h"
 #include "rows_answer.h"
 
-// Grid: blocks of a cluster, times as many clusters as 64 rows make up a key head; key heads; sequences. Block: WARPS
+// Grid: cluster size, times a cluster for each 64 rows of a key head; key heads; sequences. Block: WARPS
 // warps that compute, and one that loads.
 template <int HEAD_DIM> __device__ void decode(const Maps &maps, const Work &work, float *lse) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew

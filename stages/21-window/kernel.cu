@@ -177,13 +177,13 @@ struct Consumer {
   // warpgroup's queries.
   template <int N> __device__ void mask_after() {
     int thread = thread_index() % WARPGROUP, lane = thread % WARP;
-    int last = thread / WARP * 16 + lane / 4 - lane % 4 * 2;  // that the first row sees, from this lane's first on
+    int last = thread / WARP * 16 + lane / 4 - lane % 4 * 2;  // the first row's last key, from this lane's first on
 #pragma unroll
     for (int i = 0; i < HALF / 2; i++)
       if (i / 4 * 8 + i % 2 > last + i / 2 % 2 * 8) s[(N - HALF) / 2 + i] = -INFINITY;
   }
 
-  // At the edge, those of keys before the query's window.
+  // At the edge, scores of keys before the query's window become minus infinity.
   template <int N> __device__ void mask_before() {
     int thread = thread_index() % WARPGROUP, lane = thread % WARP;
     int query = row + thread / WARP * 16 + lane / 4;
