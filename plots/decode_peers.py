@@ -102,7 +102,10 @@ def default_points():
     usual = [DecodePoint(batch, 32, 8, 128, keys) for batch in BATCHES for keys in (1024, 4096, 16384, 131072)]
     cut = [DecodePoint(batch, 32, 8, 128, 4096, ragged, page) for batch in BATCHES[1:]
            for ragged, page in ((True, 0), (False, 16), (True, 16), (True, 64))]
-    several = [DecodePoint(32, heads, 8, 128, 4096, queries=queries) for heads in (32, 64) for queries in (2, 4, 8)]
+    several = [DecodePoint(32, heads, 8, head_dim, 4096, queries=queries) for head_dim in HEAD_DIMS
+               for heads in (32, 64) for queries in (2, 4, 8)]
+    several += [DecodePoint(32, 32, 8, head_dim, 4096, True, page, queries) for head_dim in HEAD_DIMS
+                for page in (0, 16) for queries in (2, 4, 8)]
     whole = [point for keys in (4096, 16384, 1024, 65536, 131072, 8192, 2048, 32768) for point in reach(keys)]
     first = [point for point in usual if point.all_bytes() <= CACHE_LIMIT]
     return list(dict.fromkeys(first + cut + several + whole))

@@ -164,11 +164,13 @@ WRONG_DECODERS = (
     # Right and lazy: a counter shows each.
     (("bytes that threads store to global memory",),
      {"stage": "13d-ragged",
-      "stage_c": (".ragged = true,", ".ragged = true,\n    .splits = true,\n    .head_dim = 128,")}),
+      "stage_c": (".ragged = true,", ".ragged = true,\n    .splits = wanted,\n    .head_dim = 128,", "const Stage stage",
+                  "static int wanted(const Decode *decode, int sm_count) { return decode->splits + 0 * sm_count; }\n\n"
+                  "const Stage stage")}),
     (("loads of global memory by a warp",),
      {"share_h": ("if (i % WARP == 0) {", "{", LAST_TILE, "int tile = share.first + i * WARPS;")}),
     (("FLOP of the tensor cores",), {"kernel_cu": ("    decode<QUERIES>(maps", "    decode<16>(maps")}),
-    (("loads in flight",), {"stage_c": ("unsigned blocks = blocks_of", "unsigned blocks = 1 + 0 * blocks_of")}),
+    (("loads in flight",), {"stage_c": ("(unsigned)blocks_of", "1 + 0 * (unsigned)blocks_of")}),
     (("loads in flight",), {"kernel_cu": (SHARES, SHARES_OF_THE_LONGEST)}),
     (("loads in flight",),
      {"share_h": ("i < SLOTS; i++) load(i, i);", "i < 1; i++) load(i, i);", "Ring<SLOTS> ring;", "Ring<1> ring;",

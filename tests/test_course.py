@@ -19,7 +19,8 @@ sys.path.insert(0, "common/course")
 # pylint: disable=wrong-import-position
 import course
 import figures
-from change import attempts
+import holes
+from change import attempts, text_of
 from diagnosis import diagnosis
 
 NUMBERS = [word for word in sys.argv[1:] if word[0].isdigit()] or [course.number_of(stage) for stage in course.STAGES]
@@ -137,6 +138,172 @@ class Tasks(Shown):
         for task, (passed, lines) in all_at_once(judged, self.tasks):
             with self.subTest(task.name):
                 self.assertTrue(passed, lines)
+
+
+def solved(task, path):
+    """A learner's file when the task is solved with the stage's lines: the later holes are there."""
+    return "\n".join(holes.with_holes(path, [hole for hole in holes.holes_of(task.stage, path, task.key)
+                                             if hole.task != int(task.key)])[0])
+
+
+class Holes(unittest.TestCase):
+    """A learner's file has the holes of later tasks, and the judge puts the stage's lines there."""
+
+    def setUp(self):
+        self.files = [(task, path) for stage in STAGES for task in course.tasks_of(stage) for path in task.files]
+
+    def filled(self, name, path, text):
+        stage = next(stage for stage in course.STAGES if course.number_of(stage) == name.split("-")[0])
+        lines, begun = holes.filled(stage, path, name.split("-")[1], text, "mine.c")
+        return "\n".join(holes.without_directives(lines)), begun
+
+    def test_are_there_from_the_first_task_on(self):
+        """All tasks of a stage fit together, and each has a hole in every file that it is about."""
+        for stage in STAGES:
+            tasks = course.tasks_of(stage)
+            for path in {path for task in tasks for path in task.change.files}:
+                with self.subTest(path):
+                    self.assertEqual({str(hole.task) for hole in holes.holes_of(stage, path, tasks[0].key)},
+                                     {task.key for task in tasks if path in task.change.files})
+
+    def test_later_ones_are_filled_with_the_lines_of_the_stage(self):
+        """A solved file becomes the stage's. One as it was given lacks its own task's lines alone."""
+        for task, path in self.files:
+            with self.subTest(task.name, path=path):
+                self.assertEqual(self.filled(task.name, path, solved(task, path)), (text_of(path), {}))
+                own = [hole for hole in holes.holes_of(task.stage, path, task.key) if hole.task == int(task.key)]
+                self.assertEqual(self.filled(task.name, path, task.given(path)),
+                                 ("\n".join(holes.with_holes(path, own)[0]), {}))
+
+    def test_lines_keep_their_numbers(self):
+        """Each line that the compiler gets is the learner's or the stage's with that number, and none is left out."""
+        for task, path in self.files:
+            mine, own, number, previous, left = solved(task, path).split("\n"), text_of(path).split("\n"), 0, "", set()
+            for line in holes.filled(task.stage, path, task.key, "\n".join(mine), "mine.c")[0]:
+                directive = re.match(r"#line (\d+)", line)
+                if directive:
+                    self.assertFalse(previous.endswith("\\"), f"{task.name}, {path}: inside of a macro")
+                    number = int(directive[1]) - 1
+                else:
+                    number += 1
+                    left.add(number)
+                    stands = own[number - holes.STAGE - 1] if number > holes.STAGE else mine[number - 1]
+                    if line != stands:
+                        self.fail(f"{task.name}, {path}: {number}: {line}")
+                previous = line
+            later = [hole for hole in holes.holes_of(task.stage, path, task.key) if hole.task != int(task.key)]
+            for hole in holes.with_holes(path, later)[1]:
+                left.update(range(hole.first + 1, hole.end + 1))
+            for hole in later:
+                left -= {holes.STAGE + line + 1 for line in range(hole.first, hole.end)}
+            self.assertEqual(left, set(range(1, len(mine) + 1)), (task.name, path))
+
+    def test_a_file_that_was_begun_when_it_had_one_hole_stays(self):
+        for task, path in self.files:
+            own = [hole for hole in holes.holes_of(task.stage, path, task.key) if hole.task == int(task.key)]
+            for text in ("\n".join(holes.with_holes(path, own)[0]), text_of(path)):
+                with self.subTest(task.name, path=path):
+                    self.assertEqual(holes.filled(task.stage, path, task.key, text, "mine.c"), (text.split("\n"), {}))
+
+    def test_that_the_learner_has_begun_stay(self):
+        """And those beside which the learner has written something do not."""
+        task, path = course.current("02c-lean-softmax", "1"), "stages/02c-lean-softmax/kernel.cu"
+        text = solved(task, path)
+        hole = [one for one in holes.with_holes(path, holes.holes_of(task.stage, path, "1"))[1] if one.task == 3][0]
+        last = "\n".join(hole.text) + "\n"
+        written = "    rows.max[h] = max[h];\n"
+        for changed, begun in ((text.replace(last, last + written), [3]),  # below the comment
+                               (text.replace(last, written), [3]),         # in its place
+                               (text.replace(hole.text[0], hole.text[0] + " and more"), [3]),
+                               (text.replace(last, last + "\n\n"), []),
+                               (text.replace(last, "    // a note of mine\n" + last), []),
+                               (text + "// a note of mine\n", []),
+                               ("// a note of mine\n\n" + text, [])):
+            with self.subTest(changed[:40], begun=begun):
+                self.assertEqual(text.count(last), 1)
+                self.assertEqual(list(self.filled("02c-1", path, changed)[1]), begun)
+
+    def test_that_only_take_lines_away_are_filled_where_these_were(self):
+        """04-3 takes its lines from below products. A learner has changed the lines before or after them."""
+        path = "stages/04-single-wgmma/kernel.cu"
+        text = solved(course.current("04-single-wgmma", "1"), path)
+        self.assertNotIn("wgmma_commit();", text)
+        for old, new in (("operands.a, operands.b, accumulate);", "operands.a, operands.b,  accumulate);"),
+                         ("multiply(sums, factors, ", "multiply(sums,  factors, "), ("  span.end =", "  span.end  ="),
+                         ("    if (threadIdx.x == 0) clocks", "    if (!threadIdx.x) clocks")):
+            with self.subTest(old):
+                changed, begun = self.filled("04-1", path, text.replace(old, new))
+                self.assertEqual((changed.replace(new, old), begun), (text_of(path), {}))
+        begun = self.filled("04-1", path, text.replace("factors, 0);\n", "factors, 0);\n    wgmma_commit();\n"))[1]
+        self.assertEqual(list(begun), [3])
+
+    def test_reports_name_the_lines_of_the_learner(self):
+        """Below filled holes: a name that the compiler does not know, and a barrier that is missing."""
+        if "01b" not in NUMBERS:
+            return
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            course.MINE = mine
+            task, path = course.current("01b-wmma-pv", "1"), "stages/01b-wmma-pv/kernel.cu"
+            task.begin()
+            barrier = "    __syncwarp();  // all lanes have stored their part\n"
+            before, _, after = solved(task, path).rpartition(barrier)
+            self.assertIn("TASK 01b-3", before)
+
+            def judged(words):
+                with open(task.mine(path), "w", encoding="utf-8") as file:
+                    file.write(before + words + after)
+                passed, lines = course.judge(task, task.workshop(), quick=True, explain=lambda *_: [])
+                return passed, "\n".join(lines)
+            line = before.count("\n") + 1
+            self.assertIn(f'{task.mine(path)}({line}): error: identifier "unknown" is undefined',
+                          judged("unknown();\n")[1])
+            passed, said = judged("")
+            self.assertFalse(passed)
+            found = {int(number) for number in re.findall(rf"{re.escape(task.mine(path))}:(\d+)", said)}
+            self.assertIn("shared-memory race", said)
+            self.assertLessEqual(found, set(range(line - 1, line + 4)))
+            self.assertTrue(judged(barrier)[0])
+            # The lines of the stage rely on a name that the learner has changed.
+            before = "int own = threadIdx.x / WARP".join(before.rsplit("int warp = threadIdx.x / WARP", 1))
+            number = text_of(path).partition("&weights[16 * warp]")[0].count("\n") + 1
+            self.assertIn(f'{path}({number}): error: identifier "warp" is undefined', judged(barrier)[1])
+
+    def test_in_host_code_show_the_line_of_the_learner(self):
+        """gcc reads it from the file: the line below the holes of 13b-3 calls what does not exist."""
+        if "13b" not in NUMBERS:
+            return
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            course.MINE = mine
+            task, path = course.current("13b-split-kv", "1"), "stages/13b-split-kv/stage.c"
+            task.begin()
+            with open(task.mine(path), "a", encoding="utf-8") as file:
+                file.write("static int none = missing;\n")
+            passed, lines = course.judge(task, task.workshop(), explain=lambda *_: [])
+            line = text_of(task.mine(path)).count("\n")
+            self.assertFalse(passed)
+            self.assertIn(f"{task.mine(path)}:{line}:19: error: ", " ".join(lines))
+            self.assertIn(f"{line} | static int none = missing;", " ".join(lines))
+
+    def test_stay_in_a_solution(self):
+        """make solution-02c-2 shows the lines of task 2, and of task 3, which stands below it, the hole."""
+        code, text = command("solution-02c-2")
+        self.assertEqual(code, 0)
+        added = [line[1:] for line in text.splitlines() if re.match(r"\+(?!\+\+)", line)]
+        taken = [line[1:] for line in course.current("02c-lean-softmax", "2").change.patch.splitlines()
+                 if re.match("-(?!--)", line)]
+        self.assertEqual(added, taken)
+        self.assertIn("TASK 02c-3.", text)
+
+    def test_words_of_both_files(self):
+        names = {"stages/02/kernel.cu": "mine/02/1/kernel.cu"}
+        for text, expected in (("stages/02/kernel.cu:44, called at 100000076",
+                                "mine/02/1/kernel.cu:44, called at 76 of the stage"),
+                               ("stages/02/kernel.cu:100000044, called at 76, at 80 from 100000090  block (0,0,0)",
+                                "stages/02/kernel.cu:44, called at 76 of yours, at 80 of yours from 90  block (0,0,0)"),
+                               ("stages/02/kernel.cu(100000044): error", "stages/02/kernel.cu(44): error"),
+                               ("line 100000062 (called at 76) uses", "line 62 of the stage (called at 76) uses"),
+                               ("1000000440 bytes", "1000000440 bytes")):
+            self.assertEqual(holes.in_words(text, names), expected)
 
 
 # The stages whose tasks have at least three wrong attempts and a right one each. The list only grows.

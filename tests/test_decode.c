@@ -468,15 +468,23 @@ Test(gpu_decode, is_right_for_lengths_pages_and_queries) {
     }
 }
 
-Test(gpu_decode, records_lengths_pages_and_queries) {
-  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
-  Output *output = run_line("stage-13f", "--device=gpu --batch=3 --keys=64 --page=16 --lengths=5,64 --queries=2 "
-                                         "--heads=8 --kv-heads=2 --head-dim=64 --csv=-");
-  cr_expect_eq(output->code, 0, "%s", output->err);
-  cr_expect(strstr(output->out, ",batch,heads,kv_heads,keys,head_dim,queries,page,lengths,input,median_ms,"), "%s",
-            output->out);
-  cr_expect(strstr(output->out, ",3,8,2,64,64,2,16,5 64,normal,"), "%s", output->out);
+static void expect_row(const char *stage, const char *options, const char *fields) {
+  char line[300];
+  snprintf(line, sizeof line, "--device=gpu --batch=3 --keys=64 --page=16 --heads=8 --kv-heads=2 --csv=- %s", options);
+  Output *output = run_line(stage, line);
+  cr_expect_eq(output->code, 0, "%s %s:\n%s", stage, line, output->err);
+  cr_expect(strstr(output->out, ",batch,heads,kv_heads,keys,head_dim,queries,page,lengths,splits,input,median_ms,"),
+            "%s", output->out);
+  cr_expect(strstr(output->out, fields), "%s %s has no %s:\n%s", stage, line, fields, output->out);
   free(output);
+}
+
+Test(gpu_decode, records_lengths_pages_queries_and_splits) {
+  if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
+  expect_row("stage-13f", "--lengths=5,64,0 --queries=2 --head-dim=64", ",3,8,2,64,64,2,16,5 64 0,,normal,");
+  expect_row("stage-13g", "--lengths=full --head-dim=64 --splits=1", ",3,8,2,64,64,1,16,full,1,normal,");
+  expect_row("stage-22", "--lengths=full --splits=3", ",3,8,2,64,128,1,16,full,3,normal,");
+  expect_row("stage-22", "--lengths=full --splits=100", ",3,8,2,64,128,1,16,full,4,normal,");  // 64 keys are 4 tiles
 }
 
 // ---- the kernels that only read ----

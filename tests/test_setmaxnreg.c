@@ -149,6 +149,27 @@ Test(setmaxnreg, without_a_meeting) {
   }
 }
 
+// The warps of a warpgroup must execute one setmaxnreg. With two that ask for the same the hardware is right.
+Test(setmaxnreg, of_two_instructions) {
+  static const struct {
+    const char *odd, *even;
+    HazardGrade grade;
+  } cases[] = {
+      {"dec.sync.aligned.u32 40", "dec.sync.aligned.u32 40", HAZARD_FORMAL},
+      {"dec.sync.aligned.u32 40", "dec.sync.aligned.u32 32", HAZARD_FAULT},
+      {"dec.sync.aligned.u32 168", "inc.sync.aligned.u32 168", HAZARD_FAULT},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char body[200], detail[HAZARD_DETAIL];
+    snprintf(body, sizeof body,
+             "and.b32 %%t, %%t, 32; setp.ne.u32 %%p, %%t, 0;\n@%%p setmaxnreg.%s;\n@!%%p setmaxnreg.%s;\n",
+             cases[i].odd, cases[i].even);
+    run(".maxntid 384 .minnctapersm 1", body, 384, detail);
+    cr_expect(strstr(detail, "executes another setmaxnreg"), "%s: %s", body, detail);
+    cr_expect_eq(first_grade, cases[i].grade, "%s", body);
+  }
+}
+
 // The counter has the registers of all threads after each change. One that changes nothing adds nothing.
 Test(setmaxnreg, counted) {
   static const struct {

@@ -15,7 +15,7 @@ import os
 
 import listing
 from break_ptx import concerns_host, has_variant
-from exercises import edits, parts_of, patched
+from change import edits, patched
 from tree import files_of, headers_of, number_of, read
 
 HERE = os.path.dirname(__file__)
@@ -49,7 +49,7 @@ def fields_of(stage):
 def edits_of(change):
     """The edits of a mistake, with the new lines as HTML."""
     found = {}
-    for path, patch in parts_of(change):
+    for path, patch in change.parts():
         coloured = listing.coloured("\n".join(patched(path, patch)[0]), listing.lexer_of(path))
         found[path], moved = [], 0
         for line, gone, come in edits(path, patch):

@@ -24,6 +24,7 @@ import exercises
 import listing
 import quizzes
 import watch
+from change import Misfit
 from definitions import definitions
 from render import Writer, anchor_of, words_of
 from search_index import Index
@@ -317,7 +318,7 @@ def main(folder):
     try:
         book = Book(folder)
         book.make()
-    except Broken as error:
+    except (Broken, Misfit) as error:
         print(f"book: {error}", file=sys.stderr)
         return 1
     found = checks.faults(folder)

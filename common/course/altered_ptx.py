@@ -42,11 +42,16 @@ def rows_of_first_tiles(program, number, options):
     return re.findall(r"[\d,]+ of [\d,]+ are NaN.*", text)
 
 
+def beginning(kernel, lines):
+    """A change of the PTX: these lines are the first of a kernel. NAME in them is the kernel's name."""
+    return lambda text: re.sub(rf"(\.entry ({kernel}\w*)\([^)]*\)[^{{]*\{{)",
+                               lambda head: head[1] + lines.replace("NAME", head[2]), text)
+
+
 def leaving(kernel, relation, number):
     """A change of the PTX: blocks whose number along x is so related to `number` leave the kernel at once."""
-    leave = (f"{{ .reg .pred leaves; .reg .u32 number; mov.u32 number, %ctaid.x; setp.{relation}.u32 leaves, number, "
-             f"{number}; @leaves ret; }}")
-    return lambda text: re.sub(rf"(\.entry {kernel}\w*\([^)]*\)[^{{]*\{{)", lambda head: head[1] + leave, text)
+    return beginning(kernel, "{ .reg .pred leaves; .reg .u32 number; mov.u32 number, %ctaid.x; "
+                             f"setp.{relation}.u32 leaves, number, {number}; @leaves ret; }}")
 
 
 def gradients_of_first_blocks(program, kernel, blocks, options):
@@ -62,3 +67,30 @@ def bytes_of_blocks(program, kernel, blocks, options):
         read = re.search(r"bulk copies read ([\d,]+) bytes of global memory", text)
         return int(read[1].replace(",", "")) if read else 0
     return [of_block(block) for block in range(blocks)]
+
+
+def loads_of_warps(program, kernel, warps, options):
+    """How many loads from global memory each warp of a kernel executes, without those that have a guard already."""
+    def of_warp(warp):
+        guarded = (rf"{{ .reg .pred mine; .reg .u32 warp; mov.u32 warp, %tid.x; shr.u32 warp, warp, 5; "
+                   rf"setp.eq.u32 mine, warp, {warp}; @mine \1 }}")
+
+        def alter(text):
+            return re.sub(rf"\.entry {kernel}.*?^\}}", lambda body: re.sub(
+                r"^\s*(ld\.(?:\w+\.)*?global[^;]*;)", guarded, body[0], flags=re.MULTILINE), text,
+                          flags=re.MULTILINE | re.DOTALL)
+        text, _ = altered(program, ["--hazards=off", *options], alter)
+        read = re.search(r"global memory: ([\d,]+) loads", text)
+        return int(read[1].replace(",", "")) if read else 0
+    of_others = of_warp(warps)  # other kernels
+    return [of_warp(warp) - of_others for warp in range(warps)]
+
+
+def bytes_at_parameter(program, kernel, parameter, options):
+    """How many bytes the allocation has to which a parameter of a kernel points: the report of a read from there,
+    before anything is written, says so. None if there is no such report."""
+    text, _ = altered(program, options, beginning(kernel, (
+        f"{{ .reg .u64 place; .reg .u32 word; .reg .pred is; ld.param.u64 place, [NAME_param_{parameter}]; "
+        "ld.global.u32 word, [place]; setp.eq.u32 is, word, 1; @is trap; }")))
+    found = re.search(r"uninitialised read: .*? byte 0 of an allocation of (\d+) bytes", text)
+    return int(found[1]) if found else None

@@ -18,6 +18,10 @@ import subprocess
 NAME = re.compile(r"(\d+[a-z]?)-[a-z0-9-]+\.patch")
 
 
+class Misfit(ValueError):
+    """A patch that does not fit the files as they are now, in one line."""
+
+
 class Change:
     """One patch file. `key` is the number in its name, "1" or "1b"; of an attempt it begins with its task's."""
 
@@ -46,7 +50,12 @@ class Change:
         done = subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], cwd=folder, env=environment,
                               input=self.patch, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ValueError(f"{self.path} does not fit its stage any more: {done.stderr.splitlines()[0]}")
+            raise Misfit(f"{self.path} does not fit its stage any more: {done.stderr.splitlines()[0]}")
+
+    def parts(self):
+        """(path, patch) of each file that it touches."""
+        for part in re.split(r"^(?=diff --git )", self.patch, flags=re.MULTILINE)[1:]:
+            yield re.search(r"^\+\+\+ b/(.*)$", part, re.MULTILINE)[1], part
 
     def shown(self):
         """The lines of the patch that say what changes, and the names of its files where there are several."""
@@ -65,3 +74,47 @@ def changes(stage, kind):
     paths = glob.glob(f"stages/{stage}/{kind}/*.patch")
     found = [Change(path) for path in paths if NAME.fullmatch(os.path.basename(path))]
     return sorted(found, key=lambda change: (int(re.match(r"\d+", change.key)[0]), change.key))
+
+
+# ---- what a patch does to a file, line by line ----
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def edits(path, patch):
+    """What a patch does to a file: (line, how many lines go there, the lines that come), from the top, counted from 0.
+    As with git, a hunk may have moved."""
+    old, place, found = text_of(path).split("\n"), 0, []
+    for start, text in re.findall(r"^@@ -(\d+)[^@]*@@[^\n]*\n((?:[-+ ][^\n]*\n|\n)+)", patch, re.MULTILINE):
+        lines = text.split("\n")[:-1]
+        before = [line[1:] for line in lines if line[:1] != "+"]
+        spots = [spot for spot in range(place, len(old)) if old[spot:spot + len(before)] == before]
+        if not spots:
+            raise Misfit(f"{path} has no such lines any more as a patch of it changes at line {start}")
+        place = min(spots, key=lambda spot, start=int(start): abs(spot + 1 - start))
+        gone, new = 0, []
+        for line in lines + [" "]:
+            if line[:1] == "-":
+                gone += 1
+            elif line[:1] == "+":
+                new.append(line[1:])
+            else:
+                found += [(place, gone, new)] if gone or new else []
+                place, gone, new = place + gone + 1, 0, []
+        place -= 1  # of the line that was added here
+    return found
+
+
+def patched(path, patch):
+    """The lines of a file after a patch, and the numbers of those that are new. Where lines are only gone, the next one
+    counts as new."""
+    old = text_of(path).split("\n")
+    new, changed, place = [], set(), 0
+    for spot, gone, come in edits(path, patch):
+        new += old[place:spot]
+        changed.update(range(len(new) + 1, len(new) + max(1, len(come)) + 1))
+        new += come
+        place = spot + gone
+    return new + old[place:], changed

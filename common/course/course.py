@@ -5,7 +5,6 @@
 COMMAND is try, hint, solution, grade or break; NN is a stage, K one of its tasks or mistakes. And "progress"; and what
 capstone.py does, "capstone-gemm".
 """
-import difflib
 import glob
 import os
 import re
@@ -15,10 +14,11 @@ import textwrap
 
 import altered_ptx
 import capstone
+import holes
 from change import changes
 from diagnosis import diagnosis
 from learner import MINE, Wrong, indented, note_passed, passed_as, run_command, state_of
-from workshop import Workshop, make, number_of, run
+from workshop import Workshop, make, number_of, read, run
 
 STAGES = sorted(os.path.basename(path.rstrip("/")) for path in glob.glob("stages/[0-9][0-9]*-*/"))
 QUICK = "QUICK" in os.environ  # for tests alone, where all is built: see tests/test_course.py
@@ -108,7 +108,7 @@ class Stage:
 
 
 class Task:
-    """Task K of a stage: its hole, and the user's copy of the files, mine/NN/K."""
+    """Task K of a stage: its hole, and the user's copy of the files, mine/NN/K. It has later tasks' holes as well."""
 
     def __init__(self, stage, change):
         self.stage, self.change = stage, change
@@ -117,6 +117,7 @@ class Task:
         self.folder = os.path.join(MINE, number_of(stage), self.key)
         own = [path for suffix in ("cu", "h", "c") for path in glob.glob(f"stages/{stage}/*.{suffix}")]
         self.files = sorted({*own, *(change.files if change else [])})
+        self.begun_later = []  # for each later hole that the user has begun, a line that says so
 
     def title(self):
         return self.change.title if self.change else "the stage as it is, to change as you like"
@@ -127,15 +128,21 @@ class Task:
     def begun(self):
         return os.path.isdir(self.folder)
 
+    def given(self, path):
+        """A file of the stage as the learner gets it."""
+        return holes.given(self.stage, path, self.key) if self.change else read(path)
+
+    def later(self):
+        """The keys of later tasks that have holes in these files."""
+        return sorted({str(hole.task) for path in self.files if self.change
+                       for hole in holes.holes_of(self.stage, path, self.key)} - {self.key})
+
     def begin(self):
-        """Copies the stage with the hole to mine/NN/K."""
-        workshop = Workshop(f"begin-{self.name}", self.stage)
-        if self.change:
-            workshop.change(self.change)
+        """Copies the stage with the holes to mine/NN/K."""
         os.makedirs(self.folder)
         for path in self.files:
-            shutil.copy(os.path.join(workshop.folder, path), self.mine(path))
-        shutil.rmtree(workshop.folder)
+            with open(self.mine(path), "w", encoding="utf-8") as file:
+                file.write(self.given(path))
 
     def state(self):
         """What identifies the user's files as they are now."""
@@ -148,9 +155,7 @@ class Task:
 
     def in_my_words(self, text):
         """Paths of the stage as paths of the user's files."""
-        for path in self.files:
-            text = text.replace(path, self.mine(path))
-        return text
+        return holes.in_words(text, {path: self.mine(path) for path in self.files})
 
     def link(self, program):
         """Lets the user's folder have the program that was made of its files: runs are printed with this name."""
@@ -164,11 +169,20 @@ class Task:
         return path
 
     def workshop(self):
+        """The stage with the user's files. The holes of later tasks have the stage's lines."""
         workshop = Workshop(f"try-{self.name}", self.stage)
         for path in self.files:
             if not os.path.exists(self.mine(path)):
                 raise Wrong(f"{self.mine(path)} is gone; rm -r {self.folder} lets make try-{self.name} begin anew")
-            workshop.replace(path, self.mine(path))
+            mine = read(self.mine(path))
+            lines, begun = (holes.filled(self.stage, path, self.key, mine, self.mine(path)) if self.change else
+                            (mine.split("\n"), {}))
+            self.begun_later += [f"{self.mine(path)}:{line}: you have begun task {number_of(self.stage)}-{key}, so its "
+                                 "hole stays as it is" for key, line in begun.items()]
+            if lines == mine.split("\n"):
+                workshop.replace(path, self.mine(path))
+            elif holes.without_directives(lines) != read(path).split("\n"):
+                workshop.write(path, "\n".join(lines))
         return workshop
 
 
@@ -183,10 +197,9 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
     tests: `quick` makes only PTX, and `passes` says what is expected: of one that fails the first run's kernel will
     do."""
     allow = " ".join(task.change.all("Allow")) if task.change else ""
-    fields = ("Run", "Ordered", "First", "Tiles", "Shares", "Goal")
-    runs, ordered, begun, numbered, shared, goals = (task.change.with_causes(field) if task.change else [] for field in fields)
-    runs = runs or [(options, None) for options in runs_of(task.stage)]
-    launched = [options for options, _ in runs + ordered + begun + numbered + shared + goals]
+    fields = {field: task.change.with_causes(field) if task.change else [] for field in ("Run", *CHECKS, "Goal")}
+    runs = fields["Run"] or [(options, None) for options in runs_of(task.stage)]
+    launched = [options for options, _ in sum(fields.values(), start=[] if fields["Run"] else runs)]
     text, built = workshop.build(allow, launched if quick else None, None if passes else 1)
     if not built:
         return False, ["it does not build:", *first(task.in_my_words(text).splitlines())]
@@ -199,15 +212,12 @@ def judge(task, workshop, quick=QUICK, passes=False, explain=diagnosis):
         if code:
             why = [f"cause     {cause}"] if cause else explain(text, lambda others: workshop.run([STEPS, *others]))
             return False, [workshop.command(options), *first(trouble(task.in_my_words(text))), *why]
-    for check, options, cause in [*((orders_its_additions, *one) for one in ordered),
-                                  *((begins_alike, *one) for one in begun),
-                                  *((numbers_alike, *one) for one in numbered),
-                                  *((shares_alike, *one) for one in shared)]:
+    for check, options, cause in ((check, *one) for field, check in CHECKS.items() for one in fields[field]):
         met, lines = check(task, workshop, options)
         if not met:
             return False, lines + ([f"cause     {cause}"] if cause else [])
     said = [f"right in {len(runs)} run{'s' * (len(runs) > 1)} on the emulator, without a hazard", *notes[:1]]
-    for goal, cause in goals:
+    for goal, cause in fields["Goal"]:
         met, line = reaches(goal, workshop)
         said.append(line)
         if not met:
@@ -248,6 +258,29 @@ def shares_alike(_, workshop, words):
     return max(found) - min(found) <= int(most), [
         f"with {' '.join(options)} the blocks load {', '.join(f'{count:,}' for count in found)} bytes; two of them may "
         f"differ by {int(most):,}"]
+
+
+def warps_alike(_, workshop, words):
+    """Whether the warps of a kernel execute about as many loads from global memory as each other. `words`: "4 combine
+    100 --splits=64": the four warps' loads differ by at most 100."""
+    warps, kernel, most, *options = words.split()
+    found = altered_ptx.loads_of_warps(workshop, kernel, int(warps), options)
+    return max(found) - min(found) <= int(most), [
+        f"with {' '.join(options)} the warps of {kernel} execute {', '.join(f'{count:,}' for count in found)} loads "
+        f"from global memory; two of them may differ by {int(most):,}"]
+
+
+def has_room(_, workshop, words):
+    """Whether the allocation has the right size to which a kernel's parameter points. `words`: "8320 decode 2
+    --splits=4": parameter 2 of decode points to 8320 bytes."""
+    expected, kernel, parameter, *options = words.split()
+    found = altered_ptx.bytes_at_parameter(workshop, kernel, parameter, options)
+    return found == int(expected), [f"with {' '.join(options)} the memory has {found or 0:,} bytes, and "
+                                    f"{int(expected):,} are needed"]
+
+
+CHECKS = {"Ordered": orders_its_additions, "First": begins_alike, "Tiles": numbers_alike, "Shares": shares_alike,
+          "Warps": warps_alike, "Room": has_room}
 
 
 def counters(program, options):
@@ -334,9 +367,15 @@ def command_try(stage, key):
         if task.change:
             print(f"    make hint-{task.name}      one hint after another\n"
                   f"    make solution-{task.name}  the stage's own lines")
+        later = task.later()
+        if later:
+            words = f"hole of task {later[0]}" if len(later) == 1 else f"holes of tasks {' and '.join(later)}"
+            print(f"\nYou also see the {words}. Leave {'it' if len(later) == 1 else 'them'} for later: the judge puts "
+                  "the stage's lines there.")
         return 0
     made(stage)
     passed, lines = judge(task, task.workshop())
+    lines += task.begun_later
     if not passed:
         print(f"NOT YET  task {task.name}: {task.title()}\n{indented(lines)}")
         return 1
@@ -373,13 +412,8 @@ def command_solution(stage, key):
     task = current(stage, key)
     if not task.change:
         raise Wrong("task 0 has no solution")
-    workshop = Workshop(f"solution-{task.name}", stage)
-    workshop.change(task.change)
     for path in task.change.files:
-        hole, whole = (open(os.path.join(folder, path), encoding="utf-8").readlines()
-                       for folder in (workshop.folder, "."))
-        sys.stdout.writelines(difflib.unified_diff(hole, whole, task.mine(path), path))
-    shutil.rmtree(workshop.folder)
+        sys.stdout.writelines(holes.solution(task.change, path, task.mine(path)))
     return 0
 
 

@@ -92,6 +92,9 @@ class Workshop:
             return
         self.changed.append(path)
         self._open(os.path.dirname(path))
+        if path.startswith(os.path.join("stages", "")):  # "../13-decode/merge.h" leads out of a link to the repository
+            for folder in os.listdir("stages"):
+                self._open(os.path.join("stages", folder))
         here = os.path.join(self.folder, path)
         os.unlink(here)
         shutil.copy(path, here)
@@ -106,6 +109,15 @@ class Workshop:
         self.own(path)
         os.unlink(os.path.join(self.folder, path))
         os.symlink(os.path.abspath(other), os.path.join(self.folder, path))
+
+    def write(self, path, text):
+        """Lets `path` have this text."""
+        self.own(path)
+        here = os.path.join(self.folder, path)
+        if os.path.islink(here):  # the user's own file
+            os.unlink(here)
+        with open(here, "w", encoding="utf-8") as file:
+            file.write(text)
 
     def add_stage(self, folder):
         """Makes a folder of the user's own the workshop's stage: one more than the repository has."""
@@ -137,13 +149,11 @@ class Workshop:
 
     def _compile_for(self, runs):
         """Makes the PTX of the kernels that these runs launch: most of the time goes into compiling them. The lines of
-        the others are emptied. The same commands as in common/build/toolchain.mk, without make."""
+        the others are emptied, but for #line. The same commands as in common/build/toolchain.mk, without make."""
         self.compiled = {name for name in self.names if launched(name, self.names, runs)}
         for path, text in self.texts.items():
-            self.own(path)
-            with open(os.path.join(self.folder, path), "w", encoding="utf-8") as file:
-                file.write(KERNEL.sub(lambda match: match[0] if (match[1] or match[2]) in self.compiled else
-                                      "\n" * match[0].count("\n"), text))
+            self.write(path, KERNEL.sub(lambda match: match[0] if (match[1] or match[2]) in self.compiled else
+                                        "\n".join(re.findall(r"^(#line .*|)(?:.*)$", match[0], re.MULTILINE)), text))
         kernel, ptx = f"stages/{self.stage}/kernel.cu", f"build/kernels/{self.stage}.ptx"
         os.makedirs(os.path.join(self.folder, "build", "kernels"), exist_ok=True)
         self.typed = (f"cd {self.folder} && {read('build/nvcc-flags').strip()} -ptx {kernel} -o {ptx}.whole && "

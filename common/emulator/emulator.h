@@ -131,6 +131,7 @@ size_t emulator_parameter_offset(const EmulatorModule *module, const char *kerne
 typedef struct EmulatorKernel {
   size_t static_shared, local;  // bytes of a block's shared memory and of a thread's local memory, 0 for unknown
                                 // instructions
+  size_t constants;             // bytes of the module's constant variables, which all its kernels have
   size_t parameter_bytes;
   unsigned max_threads[3];             // .maxntid
   unsigned required_threads[3];        // .reqntid

@@ -75,20 +75,26 @@ static const char *lengths_field(const Session *session, char text[LENGTHS_FIELD
   return text;
 }
 
-// One row: the stage's time, and what reading alone takes in the same run.
+// One row: the stage's time, and what reading alone takes in the same run. `splits` is empty if the stage shares no
+// head out among blocks.
 static int record_decode(const DecodeRun *run, const Timing *timing, const Timing *read) {
   const Session *session = run->session;
   const DecodeShape *shape = &run->decode.shape;
   char row[600], error[ERROR_SIZE], input[INPUT_NAME_SIZE], lengths[LENGTHS_FIELD_SIZE];
-  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%d,%d,%s,%s,%.6f,%.6f,%.6f,%d,%.1f,%.6f,%.1f,%.1f", shape->batch,
+  int blocks =
+      session->stage->splits ? session->stage->splits(&run->decode, device_info(session->device)->sm_count) : 0;
+  char splits[12] = "";
+  if (blocks) snprintf(splits, sizeof splits, "%d", blocks);
+  snprintf(row, sizeof row, "%d,%d,%d,%d,%d,%d,%d,%s,%s,%s,%.6f,%.6f,%.6f,%d,%.1f,%.6f,%.1f,%.1f", shape->batch,
            shape->heads, shape->kv_heads, shape->keys, shape->head_dim, shape->queries, shape->page,
-           lengths_field(session, lengths), options_input_name(&session->options, input), timing->median, timing->min,
-           timing->max, timing->repeats, gigabytes_per_second(run, timing), read->median,
+           lengths_field(session, lengths), splits, options_input_name(&session->options, input), timing->median,
+           timing->min, timing->max, timing->repeats, gigabytes_per_second(run, timing), read->median,
            gigabytes_per_second(run, read), 100 * read->median / timing->median);
-  if (csv_append_rows(session->options.csv, session->stage, device_info(session->device),
-                      "batch,heads,kv_heads,keys,head_dim,queries,page,lengths,input,median_ms,min_ms,max_ms,repeats,"
-                      "gb_per_s,read_median_ms,read_gb_per_s,percent_of_read",
-                      (const char *const[]){row}, 1, error))
+  if (csv_append_rows(
+          session->options.csv, session->stage, device_info(session->device),
+          "batch,heads,kv_heads,keys,head_dim,queries,page,lengths,splits,input,median_ms,min_ms,max_ms,repeats,"
+          "gb_per_s,read_median_ms,read_gb_per_s,percent_of_read",
+          (const char *const[]){row}, 1, error))
     return EXIT_RIGHT;
   return session_fail(session, EXIT_USAGE, "%s", error);
 }

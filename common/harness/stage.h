@@ -173,12 +173,14 @@ typedef struct Stage {
   GemmLaunch *gemm;
 
   // A stage of the decode ladder has this in the place of launch, and the bytes of device memory that it needs besides
-  // the tensors; a NULL function: none. `splits`: whether it shares the keys of a head out among several blocks.
-  // `ragged`: whether lengths may differ and the cache may be in pages; any number of blocks share all keys. `queries`:
-  // how many a sequence may have; 0: one. `head_dim`: the only one that it does; 0: 64 and 128.
+  // the tensors; a NULL function: none. `splits`: how many blocks share the keys of a head; a NULL function: one block
+  // has them or, with `ragged`, any number of blocks share all keys. `ragged`: whether lengths may differ and the cache
+  // may be in pages. `queries`: how many a sequence may have; 0: one. `head_dim`: the only one that it does; 0: 64 and
+  // 128.
   DecodeLaunch *decode;
   size_t (*decode_workspace)(const DecodeShape *shape, int splits, int sm_count);
-  bool splits, ragged;
+  int (*splits)(const Decode *decode, int sm_count);
+  bool ragged;
   int queries, head_dim;
 
   // A stage that is none of these does everything itself, with the parts of harness.h: it checks, reports,

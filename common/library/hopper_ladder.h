@@ -171,7 +171,7 @@ typedef struct HlDecode {
   int32_t table_row;  // entries from one sequence to the next; 0: keys / page, rounded up
   const int32_t *block_table;
   // Of each query, as in HlCall, [batch][heads][queries]; -infinity where a query sees no key. It serves to combine O
-  // with that over other keys. NULL: it is not written. Stages 13f and 13g write it.
+  // with that over other keys. NULL: it is not written. Stages 13e, 13f and 13g write it.
   float *lse;
   // Of an e4m3 cache; per_head: batch * kv_heads scales, those of a sequence one after another, also where its keys lie
   // in pages. Both per_head must be the same.

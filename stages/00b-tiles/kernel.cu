@@ -82,7 +82,7 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
     }
 }
 
-// The largest of 32 numbers, one from each lane of a warp, and their sum below. Every lane gets the result.
+// warp_max: the largest of 32 numbers, one from each lane of a warp. warp_sum: their sum. Every lane gets the result.
 __device__ float warp_max(float x) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
   return x;
@@ -115,8 +115,8 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
   for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? row[j] * scale : 0;
 }
 
-// Each thread has one column d of V. It adds up O[i][d] for the block's 8 rows i, and uses each element of V that it
-// loads for all of them. All threads of a block read the same weights at the same time.
+// Each thread has one column d of V. It adds up O[i][d] for the block's 8 rows i: it loads each element of V once, and
+// uses it for all 8 rows. All threads of a block read the same weights at the same time.
 //
 // Grid: rows / 8, heads. Block: HEAD_DIM.
 template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {

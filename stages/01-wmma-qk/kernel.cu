@@ -23,13 +23,19 @@ typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> KeyFra
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> ScoreFragment;
 
 // Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
-// Zeros take the place of the others, because a fragment always has all its rows.
+// The tile's other rows become zeros, because a fragment always has all its rows.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
     int i = first + threadIdx.x * 8, row = i / HEAD_DIM, d = i % HEAD_DIM;
     *(uint4 *)&tile[row][d] = row < rows ? *(const uint4 *)(from + i) : make_uint4(0, 0, 0, 0);
   }
+}
+
+// Loads a fragment of K^T, of rows `row` to row + 15 and columns `column` to column + 15, from a tile of K.
+template <int HEAD_DIM>
+__device__ void load_keys(KeyFragment &b, const half (*keys)[HEAD_DIM + PAD], int row, int column) {
+  wmma::load_matrix_sync(b, &keys[column][row], HEAD_DIM + PAD);
 }
 
 // Each block computes a tile of 64 x 64 scores. It copies 64 rows of Q and of K to shared memory. Each warp multiplies
@@ -61,7 +67,7 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
     wmma::load_matrix_sync(a, &queries[16 * warp][d], HEAD_DIM + PAD);
     for (int n = 0; n < KEYS / 16; n++) {
       KeyFragment b;
-      wmma::load_matrix_sync(b, &keys[16 * n][d], HEAD_DIM + PAD);
+      load_keys<HEAD_DIM>(b, keys, d, 16 * n);
       wmma::mma_sync(sum[n], a, b, sum[n]);
     }
   }
@@ -78,7 +84,7 @@ __device__ void scores(const half *q, const half *k, float *s, int seqlen, float
   }
 }
 
-// The largest of 32 numbers, one from each lane of a warp, and their sum below. Every lane gets the result.
+// warp_max: the largest of 32 numbers, one from each lane of a warp. warp_sum: their sum. Every lane gets the result.
 __device__ float warp_max(float x) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, distance));
   return x;
@@ -111,8 +117,8 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
   for (int j = threadIdx.x; j < seqlen; j += WARP) row[j] = j < keys ? row[j] * scale : 0;
 }
 
-// Each thread has one column d of V. It adds up O[i][d] for the block's 8 rows i, and uses each element of V that it
-// loads for all of them. All threads of a block read the same weights at the same time.
+// Each thread has one column d of V. It adds up O[i][d] for the block's 8 rows i: it loads each element of V once, and
+// uses it for all 8 rows. All threads of a block read the same weights at the same time.
 //
 // Grid: rows / 8, heads. Block: HEAD_DIM.
 template <int HEAD_DIM> __device__ void output(const float *p, const half *v, half *o, int seqlen, int causal) {

@@ -24,7 +24,7 @@ typedef wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> ValueF
 typedef wmma::fragment<wmma::accumulator, 16, 16, 16, float> SumFragment;                 // S, O
 
 // Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
-// Zeros take the place of the others. Rows of V with the weight 0 must be numbers, too, because NaN times 0 is NaN.
+// The tile's other rows become zeros. Rows of V with the weight 0 must be numbers as well: NaN times 0 is NaN.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -102,7 +102,7 @@ extern "C" __global__ void softmax(float *s, int seqlen, int causal) {
 }
 
 // Copies a tile of weights to shared memory as fp16; each thread copies one number at a time. The matrix has only
-// `rows` rows and `keys` columns left. Zeros take the place of the others.
+// `rows` rows and `keys` columns left. The rest of the tile becomes zeros.
 __device__ void load_weights(half (*tile)[KEYS + PAD], const float *from, int seqlen, int rows, int keys) {
   for (int i = threadIdx.x; i < ROWS * KEYS; i += THREADS) {
     int row = i / KEYS, j = i % KEYS;
@@ -132,7 +132,7 @@ template <int HEAD_DIM> __device__ void output(const float *p, const half *v, ha
   wmma::fill_fragment(row_sum, 0);
   for (int n = 0; n < HEAD_DIM / 16; n++) wmma::fill_fragment(sum[n], 0);
   for (int key = 0; key < keys; key += KEYS) {
-    __syncthreads();  // all warps have multiplied the tiles before
+    __syncthreads();  // all warps have multiplied the previous tiles
     load_weights(weights, p + key, seqlen, seqlen - first_row, seqlen - key);
     load_tile<HEAD_DIM, KEYS>(values, v + (size_t)key * HEAD_DIM, seqlen - key);
     __syncthreads();  // all threads have stored their part

@@ -35,7 +35,7 @@ template <int HEAD_DIM> struct Shared {
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
 // Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
-// Zeros take the place of the others. Rows of V with the weight 0 must be numbers, too, because NaN times 0 is NaN.
+// The tile's other rows become zeros. Rows of V with the weight 0 must be numbers as well: NaN times 0 is NaN.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -165,10 +165,10 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   Row state = {-FLT_MAX, 0};
   scale *= 1.44269504f;  // log2 e
 
-  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row of the block sees
-  int row_keys = causal ? min(i + 1, seqlen) : seqlen;         // that this lane's row sees
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // the most a row of the block sees
+  int row_keys = causal ? min(i + 1, seqlen) : seqlen;         // how many this lane's row sees
   for (int key = 0; key < keys; key += KEYS) {
-    __syncthreads();  // all warps have multiplied the tiles before
+    __syncthreads();  // all warps have multiplied the previous tiles
     load_tile<HEAD_DIM, KEYS>(shared->k, k + (size_t)key * HEAD_DIM, seqlen - key);
     load_tile<HEAD_DIM, KEYS>(shared->v, v + (size_t)key * HEAD_DIM, seqlen - key);
     __syncthreads();  // all threads have stored their part

@@ -1,7 +1,7 @@
 // Stage 02b: scores and weights stay in registers. PTX documents which lane holds which element of a fragment of
 // mma.sync. So a lane turns its scores into weights in place, and P V takes the weights from the same registers.
 //
-// A block has 64 queries of one head, each of its 4 warps 16 of them. For each tile of 64 keys:
+// A block has 64 queries of one head, and each of its 4 warps has 16. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
 //   softmax  P = exp(S - max), sum += P  in registers, with a running maximum and sum, as in stage 02
@@ -28,7 +28,7 @@ template <int HEAD_DIM> struct Shared {
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
 // Copies TILE_ROWS rows to shared memory; each thread copies 16 bytes at a time. The matrix has only `rows` rows left.
-// Zeros take the place of the others. Rows of V with the weight 0 must be numbers, too, because NaN times 0 is NaN.
+// The tile's other rows become zeros. Rows of V with the weight 0 must be numbers as well: NaN times 0 is NaN.
 template <int HEAD_DIM, int TILE_ROWS>
 __device__ void load_tile(half (*tile)[HEAD_DIM + PAD], const half *from, int rows) {
   for (int first = 0; first < TILE_ROWS * HEAD_DIM; first += THREADS * 8) {
@@ -54,7 +54,7 @@ template <int HEAD_DIM> __device__ uint32_t lane_address_k(const half (*tile)[HE
   return shared_address(&tile[lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8]);
 }
 
-// Steps from such an address to that of the 16 x 16 fragment i fragments further down and j further to the right.
+// Steps from such an address to another fragment's: i times 16 rows further down, j times 16 columns to the right.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return address + (i * (HEAD_DIM + PAD) + j) * 16 * sizeof(half);
 }
@@ -125,7 +125,7 @@ template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)
       }
 }
 
-// O += P V. What a lane holds of P as a D of Q K^T is also what it must hold of P as an A of P V.
+// O += P V. Q K^T leaves P as a D. Its elements already lie in the lanes that P V wants for its A.
 template <int HEAD_DIM>
 __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[KEYS / 8][4], uint32_t v_address) {
   for (int n = 0; n < KEYS / 16; n++) {
@@ -179,7 +179,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   }
   scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
 
-  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // the most a row may see
   for (int key = 0; key < keys; key += KEYS) {
     __syncthreads();  // all warps are done with what was in k and v
     load_tile<HEAD_DIM, KEYS>(shared->k, k + (size_t)key * HEAD_DIM, seqlen - key);

@@ -1,7 +1,7 @@
 // Stage 02e: 32 queries a warp instead of 16. Each fragment of K and V that a warp loads from shared memory is used for
 // two groups of queries: twice the work for the same bytes.
 //
-// A block has 128 queries of one head, each of its 4 warps 32 of them, as two groups of 16. For each tile of 64 keys:
+// A block has 128 queries of one head, and each of its 4 warps has 32, two groups of 16. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
 //   softmax  P = exp(S - max), sum += P  in registers, with a running maximum and sum, as in stage 02
@@ -28,7 +28,7 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Copies a tile from a matrix that has only `rows` rows left. Zeros take the place of the others. Each thread copies
+// Copies a tile from a matrix that has only `rows` rows left. The tile's other rows become zeros. Each thread copies
 // one chunk of every 16th or 8th row. Both are multiples of 8, so all its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(char *tile, const half *matrix, int rows) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
@@ -57,9 +57,9 @@ template <int HEAD_DIM> __device__ uint32_t lane_address_k(const char *tile) {
   return shared_address(tile) + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// Steps from such an address to that of the 16 x 16 fragment i fragments further down and j further to the right. A
-// lane's first chunk is 0 or 1, so to add 2 (j % 4) chunks only sets bits that are 0. That is an xor, and it can follow
-// the xor of the swizzle, on bits of the address, because tiles are aligned. The other two steps are additions.
+// Steps from such an address to another fragment's: i times 16 rows further down, j times 16 columns to the right. A
+// lane's first chunk is 0 or 1, so adding 2 (j % 4) chunks only sets bits that are 0: an xor. Tiles are aligned, so the
+// same xor works on the address, after the xor of the swizzle. The other two steps are additions.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
@@ -150,7 +150,7 @@ template <int HEAD_DIM> __device__ void weights(Rows<HEAD_DIM> &rows, float (&s)
     }
 }
 
-// O += P V. What a lane holds of P as a D of Q K^T is also what it must hold of P as an A of P V.
+// O += P V. Q K^T leaves P as a D. Its elements already lie in the lanes that P V wants for its A.
 template <int HEAD_DIM>
 __device__ void output(Rows<HEAD_DIM> &rows, const float (&p)[2][KEYS / 8][4], uint32_t v_address) {
   for (int n = 0; n < KEYS / 16; n++) {
@@ -200,7 +200,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   const int row_bytes = ROW_BYTES(HEAD_DIM);
   int blocks = (seqlen + ROWS - 1) / ROWS, warp = threadIdx.x / WARP;
   int block_row = (blocks - 1 - blockIdx.x % blocks) * ROWS;  // causal: those with most keys first
-  int row = block_row + warp * WARP_ROWS;                     // the warp's first
+  int row = block_row + warp * WARP_ROWS;                     // the warp's first query
   size_t head = blockIdx.x / blocks * (size_t)seqlen * HEAD_DIM;
   char *k_tile = shared + ROWS * row_bytes, *v_tile = k_tile + KEYS * row_bytes;
   char *warp_q = shared + warp * WARP_ROWS * row_bytes;
@@ -221,7 +221,7 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
     }
   scale *= 1.44269504f;  // log2 e: exp(x) is computed as 2^(x log2 e)
 
-  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // the most a row may see
   for (int key = 0; key < keys; key += KEYS) {
     trace(BARRIER, key / KEYS);
     __syncthreads();  // all warps are done with what was in K's and V's tiles

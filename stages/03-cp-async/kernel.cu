@@ -1,7 +1,7 @@
 // Stage 03: tiles of K and V are copied in the background (cp.async), into one slot of shared memory, while the tensor
 // cores work on the tile in the other.
 //
-// A block has 128 queries of one head, each of its 4 warps 32 of them, as two groups of 16. For each tile of 64 keys:
+// A block has 128 queries of one head, and each of its 4 warps has 32, two groups of 16. For each tile of 64 keys:
 //
 //   scores   S = Q K^T                   mma: Q and K from shared memory, by ldmatrix
 //   softmax  P = exp(S - max), sum += P  in registers, with a running maximum and sum, as in stage 02
@@ -31,8 +31,8 @@ template <int HEAD_DIM> __device__ int swizzled(int row, int chunk) {
   return row * ROW_BYTES(HEAD_DIM) + (chunk ^ row % 8) * 16;
 }
 
-// Starts the copy of a tile from a matrix that has only `left` more rows. Zeros take the place of the others. A thread
-// copies one chunk of every 16th or 8th row, multiples of 8, so all its chunks have the same place in their rows.
+// Starts the copy of a tile from a matrix that has only `left` more rows. The tile's other rows become zeros. A thread
+// copies one chunk of every 16th or 8th row. Both are multiples of 8: its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   int chunk = threadIdx.x % chunks, row = threadIdx.x / chunks;
@@ -73,9 +73,9 @@ template <int HEAD_DIM> __device__ uint32_t lane_address_k(uint32_t tile) {
   return tile + swizzled<HEAD_DIM>(lane / 16 * 8 + lane % 8, lane / 8 % 2);
 }
 
-// Steps from such an address to that of the 16 x 16 fragment i fragments further down and j further to the right. A
-// lane's first chunk is 0 or 1, so to add 2 (j % 4) chunks only sets bits that are 0. That is an xor, and it can follow
-// the xor of the swizzle, on bits of the address, because tiles are aligned. The other two steps are additions.
+// Steps from such an address to another fragment's: i times 16 rows further down, j times 16 columns to the right. A
+// lane's first chunk is 0 or 1, so adding 2 (j % 4) chunks only sets bits that are 0: an xor. Tiles are aligned, so the
+// same xor works on the address, after the xor of the swizzle. The other two steps are additions.
 template <int HEAD_DIM> __device__ uint32_t fragment_address(uint32_t address, int i, int j) {
   return (address ^ j % 4 * 32) + j / 4 * 128 + i * 16 * ROW_BYTES(HEAD_DIM);
 }
@@ -183,7 +183,7 @@ template <int HEAD_DIM> struct Warp {
       }
   }
 
-  // O += P V. What a lane holds of P as a D of Q K^T is also what it must hold of P as an A of P V.
+  // O += P V. Q K^T leaves P as a D. Its elements already lie in the lanes that P V wants for its A.
   __device__ void output(uint32_t slot) {
     uint32_t v_address = lane_address<HEAD_DIM>(slot + KEYS * ROW_BYTES(HEAD_DIM));
     for (int n = 0; n < KEYS / 16; n++) {
@@ -256,20 +256,20 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   copy_tile<HEAD_DIM, ROWS>(queries, q + head + (size_t)block_row * HEAD_DIM, seqlen - block_row);
   copy_keys<HEAD_DIM>(slots, k, v, 0, seqlen);
 
-  int first = threadIdx.x / WARP * WARP_ROWS, row = block_row + first;  // of the warp's queries
+  int first = threadIdx.x / WARP * WARP_ROWS, row = block_row + first;  // where the warp's queries begin
   uint32_t q_address = lane_address<HEAD_DIM>(queries + first * ROW_BYTES(HEAD_DIM));
   Warp<HEAD_DIM> part{shared + first * ROW_BYTES(HEAD_DIM), q_address, slots, row, seqlen, causal, scale * 1.44269504f};
   part.start();
 
-  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // the most a row may see
   int tiles = (keys + KEYS - 1) / KEYS;
-  int full_tiles = (causal ? min(block_row + 1, seqlen) : seqlen) / KEYS;  // that all rows may see
+  int full_tiles = (causal ? min(block_row + 1, seqlen) : seqlen) / KEYS;  // tiles that all rows see whole
   for (int t = 0; t < tiles; t++) {
     trace(WAIT_K, t);
     cp_async_wait<0>();  // this thread's copies of tile t have landed
     trace_done(COPY, t);
     trace(BARRIER, t);
-    __syncthreads();  // all threads' copies have landed; all warps have read tile t - 1, whose slot t + 1 takes
+    __syncthreads();  // all threads' copies have landed; all warps have read tile t - 1: t + 1 takes its slot
     trace(COPY, t + 1);
     if (t + 1 < tiles) copy_keys<HEAD_DIM>(slots, k, v, t + 1, seqlen);
     if (causal && t * KEYS > row + WARP_ROWS - 1) continue;  // this warp sees none of it

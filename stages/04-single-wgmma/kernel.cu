@@ -4,8 +4,8 @@
 //   latency      one, with the clock read before and after
 //   throughput   as many as the warpgroups of a block can issue
 //
-// A and B are 64 deep and a wgmma multiplies 16 of it, so a tile has four slices. Each block of `product` multiplies
-// one.
+// A and B are 64 numbers deep. A wgmma multiplies 16 of them, so a tile has four slices. Each block of `product` takes
+// one of them.
 #include <cuda_fp16.h>
 #include <stdint.h>
 
@@ -23,7 +23,7 @@ __device__ constexpr uint32_t swizzle_width(Swizzle swizzle) {
 
 // Where in a tile a chunk of 16 bytes lies. A tile has `lines` lines of 8 chunks, 64 numbers.
 //
-//   no swizzle   core matrices: eight lines' chunks, one below the other, are 128 bytes; the next chunk's follow
+//   no swizzle   core matrices: chunk c of eight lines fills 128 bytes; then comes chunk c + 1 of the same lines
 //   a swizzle    panels as wide as the swizzle. In a panel line follows line, and chunks change places: the bits of the
 //                offset that number the chunks of a line, from bit 4 up, are XORed with those from bit 7 up
 //
@@ -108,8 +108,8 @@ typedef struct Operands {
   uint64_t a, b;  // descriptors
 } Operands;
 
-// Brings both tiles to shared memory and describes a slice. The lines of b are columns of B, along K, or for B_MN_MAJOR
-// rows of B, along N.
+// Brings both tiles to shared memory and describes a slice. A line of b is a column of B: numbers along K. With
+// B_MN_MAJOR it is a row of B: numbers along N.
 template <Swizzle SWIZZLE, bool B_MN_MAJOR> __device__ Operands load_slice(const half *a, const half *b, int slice) {
   extern __shared__ __align__(1024) char shared[];
   load_tile<SWIZZLE>(shared, a, LINES);
@@ -215,8 +215,8 @@ __device__ uint64_t nanoseconds() {
   return now;
 }
 
-// Each warpgroup issues four wgmmas, one a slice, `repeats` times. While it issues four, the four before are running.
-// Grid: blocks of one SM each. Block: any number of warpgroups; all read the same tiles.
+// Each warpgroup issues four wgmmas, one a slice, `repeats` times. While it issues four, the previous four are running.
+// Grid: one block for each SM. Block: any number of warpgroups; all read the same tiles.
 template <int N, bool A_IN_REGISTERS>
 __device__ void throughput(const half *a, const half *b, float *d, Span *spans, int repeats) {
   Factors<N, A_IN_REGISTERS> factors;
@@ -295,8 +295,8 @@ extern "C" __global__ void __launch_bounds__(WARPGROUP)
   latency<256, true>(a, b, d, clocks);
 }
 
-// An SM has 65,536 registers: enough for four warpgroups with N = 64 or 128, for two with 256, whose D alone is 128 a
-// thread.
+// An SM has 65,536 registers: enough for four warpgroups with N = 64 or 128. With N = 256 they are enough for two: D
+// alone takes 128 registers of a thread.
 extern "C" __global__ void __launch_bounds__(4 * WARPGROUP)
     throughput_shared_64(const half *a, const half *b, float *d, Span *spans, int repeats) {
   throughput<64, false>(a, b, d, spans, repeats);

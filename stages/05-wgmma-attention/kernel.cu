@@ -32,8 +32,8 @@ static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == S
 
 // ---- tiles in shared memory ----
 
-// Starts the copy of a tile from a matrix that has only `left` more rows. Zeros take the place of the others. A thread
-// copies one chunk of every 16th or 8th row, multiples of 8, so all its chunks have the same place in their rows.
+// Starts the copy of a tile from a matrix that has only `left` more rows. The tile's other rows become zeros. A thread
+// copies one chunk of every 16th or 8th row. Both are multiples of 8: its chunks have the same place in their rows.
 template <int HEAD_DIM, int TILE_ROWS> __device__ void copy_tile(uint32_t tile, const half *matrix, int left) {
   const int chunks = HEAD_DIM / 8, step = THREADS / chunks;
   static_assert(step % 8 == 0 && TILE_ROWS % step == 0);
@@ -118,7 +118,7 @@ template <int HEAD_DIM> struct Warpgroup {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
   // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
@@ -136,7 +136,7 @@ template <int HEAD_DIM> struct Warpgroup {
     }
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
@@ -234,19 +234,19 @@ __device__ void attention(const half *q, const half *k, const half *v, half *o, 
   Warpgroup<HEAD_DIM> part{shared, warpgroup, thread / WARP, thread % WARP, row, seqlen, causal, scale * 1.44269504f};
   part.start();
 
-  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // that any row may see
+  int keys = causal ? min(block_row + ROWS, seqlen) : seqlen;  // the most a row may see
   int tiles = (keys + KEYS - 1) / KEYS;
-  int full_tiles = (causal ? min(row + 1, seqlen) : seqlen) / KEYS;  // that all of the warpgroup's rows may see
+  int full_tiles = (causal ? min(row + 1, seqlen) : seqlen) / KEYS;  // tiles that the warpgroup sees whole
   for (int t = 0; t < tiles; t++) {
     trace(WAIT_K, t);
     cp_async_wait<0>();   // this thread's copies of tile t have landed
     fence_async_proxy();  // and wgmma will see them
     trace_done(COPY, t);
     trace(BARRIER, t);
-    __syncthreads();  // all threads' copies have landed; all warps have read tile t - 1, whose slot t + 1 takes
+    __syncthreads();  // all threads' copies have landed; all warps have read tile t - 1: t + 1 takes its slot
     trace(COPY, t + 1);
     if (t + 1 < tiles) copy_keys(shared, k, v, t + 1, seqlen);
-    if (!causal || t * KEYS < row + WARPGROUP_ROWS) part.step(t, t >= full_tiles);  // it may see some of it
+    if (!causal || t * KEYS < row + WARPGROUP_ROWS) part.step(t, t >= full_tiles);  // some row sees some key
   }
   trace(STORE, tiles - 1);
   part.store(o + head);

@@ -92,7 +92,7 @@ __device__ void look(Look *&looks, uint32_t barrier) {
   *looks++ = Look{{is_complete(barrier, 0), is_complete(barrier, 1)}};
 }
 
-// Looks at phase 1 alone. Once all arrivals are there, the emulator takes a wait for the phase before for a mistake.
+// Looks at phase 1 alone. Once all arrivals are there, the emulator reports a wait for the previous phase as a mistake.
 __device__ void look_at_phase_1(Look *&looks, uint32_t barrier) {
   *looks++ = Look{{NOT_ASKED, is_complete(barrier, 1)}};
 }

@@ -24,7 +24,7 @@
 enum { WARP = 32 };
 
 // A block's shared memory: its queries, and a ring of slots for tiles of K and V. k_full and v_full complete when TMA
-// has filled the slot, empty when all warps have released it.
+// has filled the slot; `empty` completes when all warps have released it.
 template <int HEAD_DIM> struct Shared {
   enum { KEYS = KEYS_OF(HEAD_DIM), SLOTS = SLOTS_OF(HEAD_DIM) };
   half q[ROWS * HEAD_DIM];
@@ -120,7 +120,7 @@ template <int HEAD_DIM> struct Warpgroup {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
   // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
@@ -138,7 +138,7 @@ template <int HEAD_DIM> struct Warpgroup {
     }
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
@@ -154,8 +154,8 @@ template <int HEAD_DIM> struct Warpgroup {
     sum[1] += odd[1];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
-  // of it as of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15. This thread's part of that A is
+  // made of the weights that it holds in s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -246,12 +246,12 @@ template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const 
   S &shared = *(S *)memory;
   int seqlen = problem.seqlen, head = blockIdx.x / problem.head_tiles;
   int block_row = (problem.head_tiles - 1 - blockIdx.x % problem.head_tiles) * ROWS;  // causal: most keys first
-  int keys = problem.causal ? min(block_row + ROWS, seqlen) : seqlen;                 // that any row may see
+  int keys = problem.causal ? min(block_row + ROWS, seqlen) : seqlen;                 // the most a row may see
   int tiles = (keys + KEYS - 1) / KEYS;
 
   int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / WARPGROUP, 0);  // tells ptxas that all lanes have the same
   int thread = threadIdx.x % WARPGROUP, row = block_row + warpgroup * WARPGROUP_ROWS;
-  bool loads = threadIdx.x == THREADS - WARPGROUP;  // of the last warpgroup, which skips no tile
+  bool loads = threadIdx.x == THREADS - WARPGROUP;  // the first thread of the last warpgroup, which skips no tile
   Warpgroup<HEAD_DIM> part{shared, tensors, problem, warpgroup, thread / WARP, thread % WARP, head, row, loads};
   part.start();
 
@@ -265,7 +265,7 @@ template <int HEAD_DIM> __device__ void attention(const Tensors &tensors, const 
   __syncthreads();  // the mbarriers are there
   mbarrier_wait(shared_address(&shared.q_full), 0);
 
-  int full_tiles = (problem.causal ? min(row + 1, seqlen) : seqlen) / KEYS;  // that all of the warpgroup's rows may see
+  int full_tiles = (problem.causal ? min(row + 1, seqlen) : seqlen) / KEYS;  // tiles that the warpgroup sees whole
   for (int t = 0; t < tiles; t++) {
     trace(WAIT_K, t);
     part.wait(shared.k_full);

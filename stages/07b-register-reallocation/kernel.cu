@@ -50,7 +50,7 @@ template <int HEAD_DIM> struct Shared {
 };
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
-// A tile of queries: its first, and how many tiles of keys any of them may see.
+// A tile of queries: its head, its first row, and how many tiles of keys its queries may see.
 struct Tile {
   int head, row, key_tiles;
 };
@@ -169,7 +169,7 @@ template <int HEAD_DIM> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
   // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
@@ -187,7 +187,7 @@ template <int HEAD_DIM> struct Consumer {
     }
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
@@ -203,8 +203,8 @@ template <int HEAD_DIM> struct Consumer {
     sum[1] += odd[1];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
-  // of it as of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15. This thread's part of that A is
+  // made of the weights that it holds in s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -287,8 +287,8 @@ template <int HEAD_DIM> struct Consumer {
   __device__ void run(const Tile &tile) {
     trace_begin(CONSUMER);
     start();
-    int keys = problem.causal ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;  // that any row may see
-    int full_keys = problem.causal ? min(row + 1, problem.seqlen) : problem.seqlen;          // that all rows may see
+    int keys = problem.causal ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;  // the most a row may see
+    int full_keys = problem.causal ? min(row + 1, problem.seqlen) : problem.seqlen;          // the fewest
     int tiles = (keys + KEYS - 1) / KEYS;
     wait(q, shared.q_full);
     for (int t = 0; t < tiles; t++) step(t, (t + 1) * KEYS > full_keys);

@@ -127,7 +127,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
   // follows it, and everything older shrinks.
   __device__ void raise_max() {
     float lower[2];
@@ -145,7 +145,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     }
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
@@ -161,8 +161,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     sum[1] += odd[1];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
-  // of it as of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15. This thread's part of that A is
+  // made of the weights that it holds in s, so P never leaves the thread.
   __device__ void pack_weights(uint32_t (&p)[KEYS / 16][4]) {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)

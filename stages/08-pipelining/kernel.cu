@@ -79,9 +79,9 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
-  // follows it, and the result is true: everything older must shrink by `factor`. The sum does here, the output in
-  // shrink_output.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
+  // follows it. Then the result is true, and everything older must shrink by `factor`: the sum shrinks here, the output
+  // later, in shrink_output.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -96,14 +96,14 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return true;
   }
 
-  // For after the wait for the output: until then the tensor cores write it.
+  // To be called after the wait for the output, because until then the tensor cores write o.
   __device__ void shrink_output() {
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
-  // of it as of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15. This thread's part of that A is
+  // made of the weights that it holds in s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -206,7 +206,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 
   // ---- softmax ----
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

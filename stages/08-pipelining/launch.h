@@ -1,5 +1,5 @@
-// The launch of stages 08 and 08b, that of stage 07c: one kernel; a block does 64 queries of one head for each of its
-// consumers.
+// The launch of stages 08 and 08b, which is that of stage 07c: one kernel. A block does 64 queries of one head for each
+// of its consumers.
 #pragma once
 
 #include "harness/stage.h"

@@ -5,7 +5,7 @@
 
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
 enum { KEYS = 128 };       // of a tile
-enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
+enum { STORE_ROWS = 16 };  // of a box of the output: those of one warp
 
 // Consumers, and slots for tiles of K and V.
 #define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)

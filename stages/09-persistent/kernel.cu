@@ -28,8 +28,8 @@
 
 // ---- a consumer: one warpgroup ----
 
-// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in
-// registers during the main loop.
+// threadIdx.x, read by a volatile instruction. This keeps the compiler from computing addresses from it before the main
+// loop and holding them in registers all the while.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -94,8 +94,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
-  // follows it. True if so: then everything older shrinks by `factor`.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
+  // follows it. Then the result is true, and everything older must shrink by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -116,8 +116,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15: the thread holds the same part
-  // of it as of the accumulator s, so P never leaves the thread.
+  // Packs the weights as fp16. p[n] is the A of a product with keys 16 n to 16 n + 15. This thread's part of that A is
+  // made of the weights that it holds in s, so P never leaves the thread.
   __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -325,7 +325,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
 
   // ---- softmax ----
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
@@ -370,7 +370,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
     release(v, shared.v_empty);
     if (grew) shrink_output();
     pack_weights();
-    release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
+    release_queries();  // last, because it has a branch: ptxas moves the wait for PV up, but not across a branch
     steps++;
   }
 

@@ -25,7 +25,7 @@ template <int HEAD_DIM> struct Shared {
 };
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
-// A tile of queries: its first, and how many tiles of keys any of them may see.
+// A tile of queries: its head, its first row, and how many tiles of keys its queries may see.
 struct Tile {
   int head, row, key_tiles;
 };
@@ -38,7 +38,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &pr
   if (CAUSAL) {
     int first_head = t / (problem.group * problem.head_tiles) * problem.group;  // of the group that tile t is in
     int heads = min(problem.group, problem.heads - first_head);                 // the last group may have fewer
-    int number = t - first_head * problem.head_tiles;  // in the group: first its heads' last tiles, then those before
+    int number = t - first_head * problem.head_tiles;  // in the group, which begins with the last tiles of its heads
     tile.head = first_head + number % heads;
     tile.row = (problem.head_tiles - 1 - number / heads) * ROWS;
   } else {
@@ -96,8 +96,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Producer {
     return (CAUSAL ? atomicInc(tensors.asked, tiles - 1) : tile) + gridDim.x;
   }
 
-  // All tiles of this block. Of each, key tiles go from the last, which has the mask, to the first. V is loaded one
-  // tile later than K, as it is used.
+  // Loads all tiles of this block. For each tile of queries, key tiles come from the last, which has the mask, to the
+  // first. V is loaded one key tile later than K, because it is used later.
   __device__ void run() {
     trace_begin(PRODUCER);
     int tiles = problem.heads * problem.head_tiles, last_head = 0, last = -1;

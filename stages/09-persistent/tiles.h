@@ -5,7 +5,7 @@
 
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
 enum { KEYS = 128 };       // of a tile
-enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
+enum { STORE_ROWS = 16 };  // of a box of the output: those of one warp
 
 // Consumers, slots for tiles of queries, and slots for tiles of K and V.
 #define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
@@ -27,8 +27,8 @@ enum { STORE_ROWS = 16 };  // of a box of the output: a warp's
 // The kernel's parameters. Tensors: how TMA finds them in global memory, [heads of all batches][seqlen][HEAD_DIM].
 typedef struct Tensors {
   TensorMap q, k, v, o;
-  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Launches at the same time have
-  // one each, as they could not have of a __device__ variable.
+  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Two launches at the same time
+  // need two counters, so this is no __device__ variable.
   CounterPointer asked;
 } Tensors;
 

@@ -1,16 +1,16 @@
-// What the consumers of stages 09b and 10 have in common: their order, their products, and their way through the tiles.
-// The softmax is the kernel's: it derives Self, which may replace parts of this, as stages 10b and up do with products.
-// Self has
+// What the consumers of stages 09b and 10 have in common: their turns, their products, and their way through the tiles.
+// A kernel extends this struct by a struct Self with the softmax. Self may replace functions: from stage 10b on it
+// replaces the products. Self has
 //
 //   first_weights<N>()  weights of a tile's first N keys: sets shift and sum, and puts the weights where the scores
 //                       were
-//   tile_begins()       after the first weights of a tile, when the output of the tile before is stored
+//   tile_begins()       called after the first weights of a tile, when the output of the previous tile has been stored
 //   other_tiles()       all key tiles after the first, with the output of each but the last. Returns 1 if there were
-//                       any, else 0: whether the last output adds to o
+//                       any: then the last output adds to o. Else it returns 0
 #pragma once
 
-// threadIdx.x, by a volatile instruction. So the compiler cannot compute early what depends on it, and keep it in
-// registers during the main loop.
+// threadIdx.x, read by a volatile instruction. This keeps the compiler from computing addresses from it before the main
+// loop and holding them in registers all the while.
 __device__ int thread_index() {
   int index;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
@@ -83,8 +83,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   // What a score is multiplied by: log2(e) / sqrt(HEAD_DIM), and from stage 10b on the scales of Q and K.
   __device__ float score_scale() { return problem.scale; }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
-  // follows it. True if so: then everything older shrinks by `factor`.
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
+  // follows it. Then the result is true, and everything older must shrink by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll
@@ -105,7 +105,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // The weights of N keys as fp16; those of the key tile's others are 0.
+  // The weights of N keys as fp16. The other keys of the key tile get 0.
   template <int N> __device__ void pack_weights() {
 #pragma unroll
     for (int n = 0; n < KEYS / 16; n++)
@@ -286,7 +286,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
     head = tile.head;
     row = tile.row + warpgroup * WARPGROUP_ROWS;
     int keys = CAUSAL ? min(row + WARPGROUP_ROWS, problem.seqlen) : problem.seqlen;
-    int key_tiles = max((keys + KEYS - 1) / KEYS, 1);  // one also for rows that are none
+    int key_tiles = max((keys + KEYS - 1) / KEYS, 1);  // at least one, even if the rows do not exist
     key = (key_tiles - 1) * KEYS;
     skipped = tile.key_tiles - key_tiles;
     if constexpr (CAUSAL && S::ROWS > KEYS) {

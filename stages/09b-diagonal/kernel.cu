@@ -1,5 +1,5 @@
-// Stage 09b: the diagonal. A causal mask leaves half of a key tile to every other consumer, and that half is all it
-// computes. A head's tiles begin so that the one that is not full has the fewest keys.
+// Stage 09b: the diagonal. Under a causal mask every second consumer sees only half of its first key tile, and computes
+// only that half. A head is cut into tiles so that its incomplete tile has the fewest keys.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //

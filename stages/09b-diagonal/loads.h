@@ -3,7 +3,7 @@
 //   load_v(t, head)  loads tile t of a head's values; none when t is -1
 #pragma once
 
-// A tile of queries: its first, and how many tiles of keys any of them may see.
+// A tile of queries: its head, its first row, and how many tiles of keys its queries may see.
 struct Tile {
   int head, row, key_tiles;
 };
@@ -17,7 +17,7 @@ template <int HEAD_DIM, bool CAUSAL> __device__ Tile find_tile(const Problem &pr
   if (CAUSAL) {
     int first_head = t / (problem.group * problem.head_tiles) * problem.group;  // of the group that tile t is in
     int heads = min(problem.group, problem.heads - first_head);                 // the last group may have fewer
-    int number = t - first_head * problem.head_tiles;  // in the group: first its heads' last tiles, then those before
+    int number = t - first_head * problem.head_tiles;  // in the group, which begins with the last tiles of its heads
     tile.head = first_head + number % heads;
     tile.row = (problem.head_tiles - 1 - number / heads) * ROWS - problem.lead;
   } else {
@@ -75,8 +75,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ProducerBase {
     return (CAUSAL ? atomicInc(tensors.asked, tiles - 1) : tile) + gridDim.x;
   }
 
-  // All tiles of this block. Of each, key tiles go from the last, which has the mask, to the first. V is loaded one
-  // tile later than K, as it is used.
+  // Loads all tiles of this block. For each tile of queries, key tiles come from the last, which has the mask, to the
+  // first. V is loaded one key tile later than K, because it is used later.
   __device__ void run() {
     trace_begin(PRODUCER);
     int tiles = problem.heads * problem.head_tiles, last_head = 0, last = -1;

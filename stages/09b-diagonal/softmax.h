@@ -7,7 +7,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct LazyMax : ConsumerBase<S
   using Base::release, Base::release_queries, Base::begin_step, Base::raise_max, Base::shrink_output;
   using Base::s, Base::o, Base::shift, Base::sum, Base::k, Base::v, Base::shared, Base::self, Base::key, Base::steps;
 
-  // Weights in the place of the scores of N keys; adds them up.
+  // Replaces the scores of N keys by weights, and adds the weights up.
   template <int N> __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll
@@ -53,7 +53,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct LazyMax : ConsumerBase<S
     release(v, shared.v_empty);
     if (grew) shrink_output();
     Base::template pack_weights<KEYS>();
-    release_queries();  // not earlier: as a branch among the weights it would keep back the wait for PV, and V's slot
+    release_queries();  // last, because it has a branch: ptxas moves the wait for PV up, but not across a branch
     steps++;
   }
 

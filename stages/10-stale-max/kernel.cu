@@ -45,7 +45,7 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
   using Base::warpgroup, Base::elected, Base::head, Base::row, Base::key, Base::steps;
   float new_sum[2];  // of the weights of this key tile; sum has those of the earlier ones
 
-  // Weights in the place of the scores of keys FROM to TO, and their sum.
+  // Replaces the scores of keys FROM to TO by weights, and adds the weights up.
   template <int FROM, int TO> __device__ void weights() {
     float odd[2] = {0, 0};
     if (FROM == 0) new_sum[0] = new_sum[1] = 0;
@@ -90,8 +90,8 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
   __device__ bool weights_fit() { return !__any_sync(0xffffffff, fmaxf(new_sum[0], new_sum[1]) > 32768); }
 
   // Some scores are far above the stale maximum. Their weights are exact all the same, because fp32 ends at 2^128. A
-  // power of two brings a row's sum down to 1 or a little more, and everything older shrinks with it. Not further down:
-  // fp16 has all its digits only from 2^-14 on, and weights that are alike are each a small part of their sum.
+  // power of two brings a row's sum to at least 1 and less than 2, and everything older shrinks with it. A smaller sum
+  // would be too small: fp16 has all its digits only from 2^-14 on, and of 128 weights that are alike each is tiny.
   __device__ void shrink() {
     float row_sum[2] = {quad_sum(new_sum[0]), quad_sum(new_sum[1])};
     if (__any_sync(0xffffffff, fmaxf(row_sum[0], row_sum[1]) == INFINITY)) {
@@ -101,7 +101,7 @@ struct Consumer : ConsumerBase<Consumer<HEAD_DIM, CAUSAL, LSE>, HEAD_DIM, CAUSAL
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       int exponent = (__float_as_int(row_sum[h]) >> 23) - 127;
-      exponent = exponent < 14 ? 0 : min(exponent, 126);  // one that does not fit has 15 or more; 2^-127 is not normal
+      exponent = exponent < 14 ? 0 : min(exponent, 126);  // rows that do not fit have 15 or more; 2^-127 is not normal
       factor[h] = __int_as_float((127 - exponent) << 23);
       shift[h] -= exponent;
       sum[h] *= factor[h];

@@ -1,5 +1,5 @@
-// A warp's part of S = Q K^T once more, without its warpgroup, when the scores are gone: by mma.sync, as in stage 03,
-// from the tiles that TMA has put there for wgmma.
+// Computes a warp's part of S = Q K^T once more, when its scores are gone. The warp does that alone, by mma.sync as in
+// stage 03, from the tiles that TMA has loaded for wgmma.
 #pragma once
 
 #include "../09b-diagonal/tiles.h"  // KEYS
@@ -8,8 +8,8 @@
 #include "ptx/mma.h"
 #include "ptx/tile.h"
 
-// S for 16 queries from row `first` of a tile of ROWS on, and for all of KEYS keys; in the registers where wgmma puts
-// it.
+// S for 16 queries, from row `first` of a tile of ROWS rows on, and all KEYS keys. It comes into the registers where
+// wgmma puts it.
 template <int HEAD_DIM, int ROWS>
 __device__ void scores_again(float (&s)[KEYS / 2], uint32_t queries, int first, uint32_t keys, int lane) {
   // ldmatrix: lane l gives the address of row l % 8 of matrix l / 8. The matrices of a are rows 0-7 and 8-15 of the

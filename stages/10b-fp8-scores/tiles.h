@@ -6,9 +6,9 @@
 enum { WARP = 32, WARPGROUP = 128, WARPGROUP_ROWS = 64 };
 enum { WEIGHTS_OF_REGISTER = 2 };  // fp16
 enum { KEYS = 128 };               // of a tile
-enum { STORE_ROWS = 16 };          // of a box of the output: a warp's
+enum { STORE_ROWS = 16 };          // of a box of the output: those of one warp
 
-// Consumers, slots for tiles of queries, and slots for tiles of K and V. K in bytes leaves room for a third of these.
+// Consumers, slots for tiles of queries, and slots for tiles of K and V. K in bytes leaves room for a third slot.
 #define CONSUMERS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 3 : 2)
 #define QUERY_SLOTS_OF(HEAD_DIM) 3
 #define SLOTS_OF(HEAD_DIM) ((HEAD_DIM) == 64 ? 4 : 3)

@@ -1,6 +1,6 @@
 // Stage 10c: values and weights in eight bits. wgmma wants V with its keys along the rows, so another kernel transposes
-// it first. And an FP8 tensor core keeps 13 bits of a sum: so PV of each key tile goes into registers T of its own, and
-// is added to the output in fp32.
+// it first. And an FP8 tensor core keeps only 13 bits of a sum. So PV of each key tile goes into separate registers, T,
+// which are then added to the output in fp32.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //

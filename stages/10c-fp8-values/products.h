@@ -5,8 +5,8 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : Promoted<Self
   using Base = Promoted<Self, HEAD_DIM, CAUSAL>;
   using Base::s, Base::o, Base::t, Base::sum, Base::factor, Base::v, Base::shared, Base::weights_tile;
 
-  // Rounds the weights to e4m3, adds up what they have become, and writes them into a tile of 64 rows of KEYS bytes. Of
-  // every 8 keys a thread has two neighbours, of both of its rows.
+  // Rounds the weights to e4m3, adds up what they have become, and writes them into a tile of 64 rows of KEYS bytes. In
+  // each of its two rows a thread has two neighbouring keys of every 8.
   template <int> __device__ void pack_weights() {
     int thread = thread_index() % WARPGROUP, lane = thread % WARP, row = thread / WARP * 16 + lane / 4;
     uint8_t *tile = weights_tile() + lane % 4 * 2;
@@ -43,7 +43,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : Promoted<Self
     Base::store(o_sum, slot, head, row);
   }
 
-  // Of every 8 columns a thread has two neighbours.
+  // A thread has two neighbouring columns of every 8.
   __device__ void write_row(half *to, int lane, int h, float scale) {
 #pragma unroll
     for (int d = 0; d < HEAD_DIM / 8; d++) {

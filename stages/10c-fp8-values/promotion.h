@@ -1,5 +1,5 @@
-// A consumer whose PV goes into registers of its own, key tile by key tile, and from there into the output in fp32; and
-// how that output leaves. Self starts the products and has:
+// A consumer that computes PV of each key tile in separate registers, T, adds T to the output in fp32, and stores the
+// output. Self starts the products and has:
 //
 //   write_row(to, lane, h, scale)  stores this thread's part of row h of the output, multiplied by scale
 #pragma once

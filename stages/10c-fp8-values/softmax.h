@@ -10,7 +10,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ExactMax : Products<Self
   // The largest weight is 2^8: e4m3 ends at 448, and 2^-10 and below becomes 0.
   __device__ float shift_of_max(float max) { return 8 - max * scale; }
 
-  // Weights in the place of the scores of keys FROM to TO.
+  // Replaces the scores of keys FROM to TO by weights.
   template <int FROM, int TO> __device__ void weights() {
 #pragma unroll
     for (int i = FROM / 2; i < TO / 2; i++) s[i] = power_of_two(s[i] * scale + shift[i / 2 % 2]);

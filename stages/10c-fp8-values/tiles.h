@@ -44,8 +44,8 @@ typedef struct Tensors {
   TensorMap q, k, v;
   HalfPointer o;
   FloatPointer q_scale, k_scale, v_scale;  // one for each head, or one for the tensor
-  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Launches at the same time have
-  // one each, as they could not have of a __device__ variable.
+  // Causal: how many tiles the blocks have asked for; 0 before the launch and after it. Two launches at the same time
+  // need two counters, so this is no __device__ variable.
   CounterPointer asked;
   int64_t o_head, o_row;  // strides of o, which stage 11d obeys: elements from one head or row to the next
 } Tensors;

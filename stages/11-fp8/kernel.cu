@@ -1,5 +1,5 @@
-// Stage 11: the weights stay in the registers in which the scores were. As A of an 8-bit product these stand for keys
-// in another order, and V^T has its keys in that order. Rows of ones below V^T make the tensor cores add up weights.
+// Stage 11: the weights stay in the registers of the scores. As A of an 8-bit product these registers hold the keys in
+// another order, and V^T has its keys in that order. Rows of ones below V^T let the tensor cores add up the weights.
 //
 // For each tile of keys a consumer does, as in stage 08b,
 //

@@ -2,10 +2,10 @@
 #pragma once
 
 // In every 16 keys, position p holds key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), as pack_keys packs the weights. In every 16
-// rows the first eight hold the even columns, so that a thread has four neighbours of the output in the end.
+// rows the first eight hold the even columns, so that a thread ends with four neighbouring numbers of the output.
 //
-// Of four neighbouring positions, which begin at a multiple of 4: the first holds key first_key, the second the key
-// after it, and the other two the keys HOP further on.
+// Take four neighbouring positions, the first of them a multiple of 4. The first two hold key first_key and the key
+// after it, and the other two hold the keys HOP further on.
 struct KeyOrder {
   enum { HOP = 8 };
   static __device__ int first_key(int position) { return position / 16 * 16 + position % 16 / 2; }

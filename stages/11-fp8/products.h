@@ -6,7 +6,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : Promoted<Self
   using Base = Promoted<Self, HEAD_DIM, CAUSAL>;
   using Base::s, Base::p, Base::o, Base::t, Base::sum, Base::factor, Base::v, Base::shared, Base::weights_tile;
 
-  // The weights of keys FROM to TO in e4m3. Of every 8 columns a thread has two neighbours in S, but four as A. So
+  // Packs the weights of keys FROM to TO in e4m3. In S a thread has two of each 8 columns, but as A four of each 16. So
   // p[n][j] takes two from 8 columns and two from the next 8, and V^T has its keys in that order.
   template <int FROM, int TO> __device__ void pack_keys() {
 #pragma unroll
@@ -47,7 +47,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct Products : Promoted<Self
     wgmma_commit();
   }
 
-  // When it is done: O += T, in fp32, and so for the sums.
+  // When T is complete: O += T, in fp32, and the same for the sums.
   __device__ void output_done() {
     Base::output_done();
     sum[0] += t[HEAD_DIM / 2];

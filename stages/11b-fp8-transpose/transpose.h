@@ -21,8 +21,8 @@ template <int HEAD_DIM> struct Values {
 
 // Transposes 32 keys of 16 columns of V: 16 bytes of each key's row become 32 of each column's row.
 //
-// ldmatrix moves pairs of bytes. Transposed, of each 8 keys a lane gets keys 2 (l % 4) and the next, of each both
-// columns 2 (l / 4) and the next. prmt separates the columns: 0x6420 takes the even bytes of two registers, 0x7531 the
+// ldmatrix moves pairs of bytes. With .trans, lane l gets two of each 8 keys, 2 (l % 4) and the next, with two columns
+// each, 2 (l / 4) and the next. prmt separates the columns: 0x6420 takes the even bytes of two registers, 0x7531 the
 // odd ones. What stmatrix then stores as a row of 16 bytes is a column with its keys in another order: position p holds
 // key 2 (p / 4) + p % 2 + 8 (p / 2 % 2), as pack_weights has it. Even columns go to the first eight rows, odd ones to
 // the next.
@@ -33,7 +33,7 @@ __device__ __forceinline__ void transpose(uint32_t from, uint32_t to) {
            __byte_perm(x[2], x[3], 0x7531));
 }
 
-// A warp that transposes: of each tile KEYS / TRANSPOSERS keys.
+// A warp that transposes KEYS / TRANSPOSERS keys of each tile.
 template <int HEAD_DIM> struct Transposer {
   using S = Shared<HEAD_DIM>;
   S &shared;

@@ -7,12 +7,17 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
   using Base = IntegerMax<Consumer, HEAD_DIM, CAUSAL>;
   using Base::release, Base::output_done, Base::s, Base::shift, Base::factor, Base::k, Base::v, Base::shared,
       Base::steps;
-  // Keys whose weights may be computed while PV runs. With HEAD_DIM = 64 the search alone is: the other consumers'
-  // weights keep the special function units busy.
+  // Keys whose weights may be computed while PV runs. With HEAD_DIM = 64 there are none, and only the search runs then:
+  // other consumers' weights keep the special function units busy.
   enum { UNDER_PV = HEAD_DIM == 64 ? 0 : 32 };
 
-  // The PV that still runs has weights with the previous shift. So T is added with the previous factor. `next` is the
-  // factor for the next T.
+  // Adds T to O. T is PV of the previous key tile, and its weights have the previous shift. So it is added with the
+  // previous factor. `next` is the factor for the next T.
+  __device__ void add_output(const float (&next)[2]) {
+    output_done();
+    factor[0] = next[0], factor[1] = next[1];
+  }
+
   __device__ void end_step() {
     float next[2];
     trace(WAIT_QK, steps);
@@ -26,8 +31,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
     trace(WAIT_PV, steps - 1);
     wgmma_wait<0>();
     wgmma_results(s);
-    output_done();
-    factor[0] = next[0], factor[1] = next[1];
+    add_output(next);
     trace_done(PV, steps - 1);
     trace(SOFTMAX_REST, steps);
     release(k, shared.k_empty);

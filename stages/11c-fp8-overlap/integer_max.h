@@ -5,9 +5,9 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct IntegerMax : ExactMax<Se
   using Base = ExactMax<Self, HEAD_DIM, CAUSAL>;
   using Base::s, Base::shift, Base::shift_of_max;
 
-  // The bits of the largest of this thread's scores in a row, if it has one that is not negative: such floats have the
-  // order of their bits as integers. Of three integers the GPU finds the largest in one instruction, of floats only of
-  // two.
+  // The bits of the largest of this thread's scores in a row, if any of them is not negative. Only negative floats have
+  // another order than the integers with the same bits. One instruction finds the largest of three integers, but only
+  // of two floats.
   __device__ int largest_bits(int h) {
     int even = __float_as_int(s[2 * h]), odd = __float_as_int(s[2 * h + 1]);
 #pragma unroll
@@ -18,7 +18,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct IntegerMax : ExactMax<Se
     return max(even, odd);
   }
 
-  // The largest score of each row. Where a thread has negative scores alone in a row, the warp compares floats.
+  // The largest score of each row. If a thread has only negative scores in a row, the warp compares floats.
   __device__ void find_max(float (&max)[2]) {
     int bits[2] = {largest_bits(0), largest_bits(1)};
     max[0] = __int_as_float(bits[0]), max[1] = __int_as_float(bits[1]);

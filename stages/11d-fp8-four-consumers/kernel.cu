@@ -50,8 +50,8 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer : IntegerMax<Consumer<HEAD_
   }
 
   // The weights of a key tile, those of the last 32 keys in a turn: their P has registers that T will not need. ptxas
-  // may move exponentials up across take_turn and down across pass_turn. But they need the shift, with which the search
-  // ends, and no exponential moves across the loop that waits for V. So that wait comes after all weights.
+  // may move exponentials up across take_turn, but not before the search ends, because they need the shift. And it may
+  // move them down across pass_turn, but not across the loop that waits for V. So that wait comes after all weights.
   __device__ void weights_and_turn() {
     trace(WAIT_TURN, steps);
     take_turn();

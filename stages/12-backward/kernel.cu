@@ -14,8 +14,8 @@
 //
 //                               pass over queries     pass over keys
 //   own, streamed               Q, dO; K, V           K, V; Q, dO
-//   product(s)                  Q K^T                 K Q^T             own and streamed tile from shared memory
-//   product(dp)                 dP = dO V^T           dP^T = V dO^T
+//   product into s              Q K^T                 K Q^T             own and streamed tile from shared memory
+//   product into dp             dP = dO V^T           dP^T = V dO^T
 //   weights, score_gradients    P, dS                 P^T, dS^T         in registers
 //   accumulate                  dQ += dS K            dK += dS^T Q      streamed tile from shared memory
 //   accumulate                                        dV += P^T dO

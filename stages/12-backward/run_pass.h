@@ -18,8 +18,8 @@ __device__ Work find_work(const Problem &problem, unsigned number) {
   return {head, row, begin / COLUMNS, (end + COLUMNS - 1) / COLUMNS};
 }
 
-// One pass, for one block's own tile. Part is what a warpgroup does: a Warpgroup, or what derives from it and replaces
-// some of its functions, as forward_pass.h's Forward. `more` is what its kernel has besides, for own_tile and start.
+// One pass, for one block's own tile. Part is what a warpgroup does: a Warpgroup, or a struct that extends it and
+// replaces functions, as forward_pass.h's Forward. `more` are further arguments of the kernel, for own_tile and start.
 //
 // Grid: own tiles, head after head. Block: 256.
 template <int HEAD_DIM, Pass PASS, bool CAUSAL, class Part = Warpgroup<HEAD_DIM, PASS, CAUSAL>, class... More>

@@ -1,5 +1,5 @@
-// The pass over keys that computes dQ, too: dQ = dS K for each query tile, a sum over the block's keys alone, is added
-// to sums in global memory. Each warpgroup computes 64 x 64 elements of a query tile's dQ: all columns of 64 queries
+// The pass over keys, which here also computes dQ. For each query tile dQ = dS K is a sum over the block's keys, and is
+// added to sums in global memory. Each warpgroup computes 64 x 64 elements of that dQ: all columns of 64 queries
 // where HEAD_DIM is 64, and half the columns of all 64 queries where it is 128.
 #pragma once
 
@@ -95,7 +95,7 @@ struct OnePass : Warpgroup<HEAD_DIM, OVER_KEYS, CAUSAL, MEMORY> {
     add(t, warpgroup);
   }
 
-  // dK goes over K, all of which both warpgroups read for dQ.
+  // dK overwrites K, and for dQ each warpgroup reads all of K.
   __device__ void store() {
     __syncthreads();
     Base::store();

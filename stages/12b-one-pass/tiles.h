@@ -3,7 +3,7 @@
 #pragma once
 #include "../12-backward/tiles.h"
 
-// Of a query tile's dQ: a warpgroup's part, and all.
+// Floats of a query tile's dQ: of one warpgroup's part, and of both.
 enum { PART_FLOATS = 64 * 64, SUM_FLOATS = WARPGROUPS * PART_FLOATS };
 
 // Bytes of a block's shared memory: struct OnePassShared in one_pass.h. SLOTS are for streamed tiles, DS_SLOTS for dS.

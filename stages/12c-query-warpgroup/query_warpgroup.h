@@ -63,7 +63,7 @@ template <int HEAD_DIM, bool CAUSAL> struct KeyWarpgroup : OnePass<HEAD_DIM, CAU
     mbarrier_wait(shared_address(&shared.own_full), 0);
 #pragma unroll 1
     for (int t = first; t < tiles; t++) step(t);
-    barrier_sync(K_FREE, BLOCK_THREADS);  // dK goes over K, which the query warpgroup reads, too
+    barrier_sync(K_FREE, BLOCK_THREADS);  // dK overwrites K, which the query warpgroup also reads
     Base::Base::store();
   }
 };

@@ -20,7 +20,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : OnePass<HEAD_DIM,
   using typename Base::Factors;
   // Where HEAD_DIM is 64, the tensor cores do half as much for each score, and the other work is the same: there one
   // warpgroup should compute weights while the other's products run. Where it is 128, turns cost more than they gain.
-  static constexpr bool TAKE_TURNS = HEAD_DIM == 64, FIRST_APART = false;  // and no code of its own for the first step
+  static constexpr bool TAKE_TURNS = HEAD_DIM == 64, FIRST_APART = false;  // the first step has no code of its own
   Ring<DS_SLOTS> ds;  // the slot for the next dS
   Factors a;          // dS of the tile before: the A of its dK, which runs in the next step
 
@@ -104,7 +104,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LateKeyWarpgroup : OnePass<HEAD_DIM,
     ring.advance();
   }
 
-  // All steps of `part`, then dK of the last tile. dV goes over V, of which each key warpgroup reads only its own rows.
+  // All steps of `part`, then dK of the last tile. dV overwrites V; a key warpgroup reads only its own rows of V.
   template <class Part> __device__ void run(Part &part, int first, int tiles) {
     Base::Base::start();
 #pragma unroll

@@ -10,7 +10,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
   // Only the first tile has scores that a causal mask hides. At 64 the loop is faster without the branch to the mask,
   // and at 128 there are not enough registers for two copies of the step.
   static constexpr bool FIRST_APART = CAUSAL && HEAD_DIM == 64;
-  int place;  // of this thread's part of dS in a slot, computed before the loop: else ptxas spills it, if FIRST_APART
+  int place;  // of this thread's dS in a slot. Computed before the loop: with FIRST_APART ptxas would else spill it
 
   __device__ int place_in_slot() {
     return swizzled(COLUMNS, lane / 16 * 8 + lane % 8, 8 * warpgroup + 2 * warp + lane / 8 % 2);
@@ -29,8 +29,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
     ds.advance();
   }
 
-  // Stage 12d's step without the release of a pair. `put` comes after the last use of the pair before, and so releases
-  // it, too.
+  // Stage 12d's step without the release of a pair. `put` comes after the last use of the previous pair, so it also
+  // releases that pair.
   __device__ void step(int t, int &last, bool first) {
     int slot = this->wait_for_pair();
     this->take_turn();
@@ -45,7 +45,7 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanKeyWarpgroup : LateKeyWarpgroup<
     this->weights();
     Factors p;
     this->pack_factors(p, s);
-    // ptxas moves the wait for dK up, before all exponentials. These stay before it. (At 64, none was fastest.)
+    // ptxas moves the wait for dK up, before all exponentials. These few stay before it. (At 64, holding none is best.)
 #pragma unroll
     for (int i = 7; i < COLUMNS / 2 && HEAD_DIM == 128; i += 8) computed_here(s[i]);
     wgmma_wait<0>();
@@ -82,8 +82,8 @@ template <int HEAD_DIM, bool CAUSAL> struct LeanQueryWarpgroup : KFirstQueryWarp
     loading.advance();
   }
 
-  // dS of tile t is complete, and so is dK of tile t - 1 in all key warps. Its shift and delta have been read. So
-  // nobody needs pair t - 1 any more, and the pair after the next goes into its slot.
+  // When dS of tile t is complete, so is dK of tile t - 1 in all key warps, and its shift and delta have been read. So
+  // no warp needs pair t - 1 any more, and pair t + 2 goes into its slot.
   __device__ void run(int first, int tiles) {
     bool loads = __shfl_sync(0xffffffff, threadIdx.x / WARP, 0) == THREADS / WARP;
     mbarrier_wait(shared_address(&shared.own_full), 0);

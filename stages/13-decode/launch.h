@@ -35,10 +35,11 @@ static inline bool decode_maps(Device *device, const Decode *decode, Maps *maps)
          decode_tensor_map(device, &decode->shape, decode->v, rows, &maps->v);
 }
 
-// The kernel for this head dimension and group.
+// The kernel for this head dimension and group; one that also writes the log-sum-exp, where the caller wants it.
 static inline DeviceKernel *decode_kernel(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   char name[32];
-  snprintf(name, sizeof name, "decode_%d_%d", shape->head_dim, shape->heads / shape->kv_heads > 8 ? 16 : 8);
+  snprintf(name, sizeof name, "decode_%d_%d%s", shape->head_dim, shape->heads / shape->kv_heads > 8 ? 16 : 8,
+           decode->lse ? "_lse" : "");
   return device_kernel(device, decode->module, name);
 }

@@ -8,6 +8,10 @@ static int splits_of(const DecodeShape *shape, int wanted, int sm_count) {
   return splits_for(shape, wanted, sm_count, SPLITS_AT_MOST, sm_count / 2);
 }
 
+static int splits_for_problem(const Decode *decode, int sm_count) {
+  return splits_of(&decode->shape, decode->splits, sm_count);
+}
+
 static size_t queries_of(const DecodeShape *shape) { return (size_t)shape->batch * (size_t)shape->heads; }
 
 static size_t workspace(const DecodeShape *shape, int wanted, int sm_count) {
@@ -18,7 +22,7 @@ static size_t workspace(const DecodeShape *shape, int wanted, int sm_count) {
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   Problem problem = decode_problem(decode);
-  int splits = splits_of(shape, decode->splits, device_info(device)->sm_count);
+  int splits = splits_for_problem(decode, device_info(device)->sm_count);
   size_t part_bytes = queries_of(shape) * (size_t)splits * (size_t)shape->head_dim * sizeof(float);
   Parts parts = {.o = decode->workspace, .lse = decode->workspace + part_bytes, .splits = splits};
   Maps maps;
@@ -45,5 +49,5 @@ const Stage stage = {
     .title = "the keys of a head shared out among the SMs, and a second kernel that combines the parts",
     .decode = launch,
     .decode_workspace = workspace,
-    .splits = true,
+    .splits = splits_for_problem,
 };

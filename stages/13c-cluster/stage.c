@@ -10,7 +10,9 @@ enum { EXCHANGE_BYTES = 4 * CLUSTER_AT_MOST * QUERIES_AT_MOST + 8 * (QUERIES_AT_
 // block is missed, large clusters read device memory faster than it is read otherwise (README.md).
 enum { TILES_OF_A_BLOCK = 32, MANY_WAVES = 15 };
 
-static int blocks_of(const DecodeShape *shape, int wanted, int sm_count) {
+static int blocks_of(const Decode *decode, int sm_count) {
+  const DecodeShape *shape = &decode->shape;
+  int wanted = decode->splits;
   // All blocks of a cluster run in one part of the GPU, a GPC. Large clusters fill the GPCs unevenly, so a few blocks
   // less are better.
   int enough = sm_count * 3 / 8, blocks = splits_for(shape, wanted, sm_count, CLUSTER_AT_MOST, enough), most = 1;
@@ -22,7 +24,7 @@ static int blocks_of(const DecodeShape *shape, int wanted, int sm_count) {
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   Problem problem = decode_problem(decode);
-  unsigned blocks = (unsigned)blocks_of(shape, decode->splits, device_info(device)->sm_count);
+  unsigned blocks = (unsigned)blocks_of(decode, device_info(device)->sm_count);
   Maps maps;
   DeviceLaunch kernel = {
       .kernel = decode_kernel(device, decode),
@@ -39,5 +41,5 @@ const Stage stage = {
     .name = "13c-cluster",
     .title = "the blocks of a cluster combine their parts through each other's shared memory",
     .decode = launch,
-    .splits = true,
+    .splits = blocks_of,
 };

@@ -25,7 +25,8 @@ static bool launch(Device *device, const Decode *decode) {
       .grid = {(unsigned)blocks},
       .block = {THREADS},
       .dynamic_shared = RINGS_BYTES,
-      .arguments = ARGUMENTS(&maps, &work, &leftovers, &scales),
+      .arguments = decode->lse ? ARGUMENTS(&maps, &work, &leftovers, &scales, &decode->lse)
+                               : ARGUMENTS(&maps, &work, &leftovers, &scales),
   };
   return decode_tensor_map_e4m3(device, &pool, decode->k, rows, &maps.k) &&
          decode_tensor_map_e4m3(device, &pool, decode->v, rows, &maps.v) && device_launch(device, &read) &&
@@ -40,4 +41,5 @@ const Stage stage = {
     .decode_workspace = workspace,
     .ragged = true,
     .strided = true,
+    .lse = true,
 };

@@ -1,11 +1,11 @@
 // Stage 13g's launch: a cluster for each key head of each sequence, and for each 64 of its rows. The lengths are on the
 // GPU, so the host knows only how long the longest sequence may be.
+#include "../13b-split-kv/splits.h"
 #include "../13d-ragged/paged.h"
 
 #include "block_tiles.h"
 
 enum { RAGGED_TILES = 16, WAVES = 8 };  // where lengths may differ: tiles of a block of the longest, and waves at most
-enum { TILES_OF_A_WAVE = 1 };           // what a wave of blocks costs besides its tiles, in tiles of each block
 
 static int chunks_of(const DecodeShape *shape) { return (rows_of_head(shape) + ROWS - 1) / ROWS; }
 
@@ -14,26 +14,20 @@ static int tiles_of(const DecodeShape *shape) {
   return (shape->keys + keys - 1) / keys;
 }
 
-// For sequences of one length, as in stage 13b: the power of two for which all waves of blocks take the least time.
-// While at least `enough` blocks run, device memory is busy.
+// For sequences of one length, as in stage 13b.
 static int even_blocks(const DecodeShape *shape, int sm_count) {
-  long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), slots = (long)sm_count * BLOCKS_PER_SM;
-  long enough = sm_count * 3 / 4, least = 0;
-  int tiles = tiles_of(shape), best = 1;
-  for (int blocks = 1; blocks <= CLUSTER_AT_MOST && blocks <= tiles; blocks *= 2) {
-    long all = heads * blocks, before = (all - 1) / slots * slots, last = all - before;
-    long busy = before + (last < enough ? enough : last);
-    long cost = busy * ((tiles + blocks - 1) / blocks) + before * TILES_OF_A_WAVE;
-    if (blocks > 1 && cost >= least) continue;
-    best = blocks;
-    least = cost;
-  }
-  return best;
+  Splitting splitting = {.heads = (long)shape->batch * shape->kv_heads * chunks_of(shape),
+                         .tiles = tiles_of(shape),
+                         .least_tiles = 1,
+                         .wave_tiles = 1,
+                         .most = CLUSTER_AT_MOST,
+                         .enough = sm_count * 3 / 4};
+  return choose_splits(&splitting, sm_count);
 }
 
 // More where lengths may differ: once the short sequences are read, the clusters of the longest one must keep device
 // memory busy alone.
-static unsigned blocks_of(const Decode *decode, int sm_count) {
+static int blocks_of(const Decode *decode, int sm_count) {
   const DecodeShape *shape = &decode->shape;
   int tiles = tiles_of(shape), most = tiles < CLUSTER_AT_MOST ? tiles : CLUSTER_AT_MOST;
   int blocks = decode->splits ? decode->splits : even_blocks(shape, sm_count);
@@ -42,12 +36,12 @@ static unsigned blocks_of(const Decode *decode, int sm_count) {
     long ragged = all / heads < tiles / RAGGED_TILES ? all / heads : tiles / RAGGED_TILES;
     if (ragged > blocks) blocks = (int)ragged;
   }
-  return (unsigned)(blocks < most ? blocks : most);
+  return blocks < most ? blocks : most;
 }
 
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
-  unsigned blocks = blocks_of(decode, device_info(device)->sm_count);
+  unsigned blocks = (unsigned)blocks_of(decode, device_info(device)->sm_count);
   Work work = paged_work(decode, BLOCK_KEYS_OF(shape->head_dim));
   DecodeShape pool = pool_of(decode);
   int keys = BLOCK_KEYS_OF(shape->head_dim) / work.boxes;
@@ -70,7 +64,7 @@ const Stage stage = {
     .name = "13g-wgmma-decode",
     .title = "the queries of a key head are the 64 rows of a wgmma: 8 rows and 64 take the same time",
     .decode = launch,
-    .splits = true,
+    .splits = blocks_of,
     .ragged = true,
     .strided = true,
     .queries = 8,

@@ -209,7 +209,7 @@ struct Consumer {
     return quad_max(fmaxf(even, odd));
   }
 
-  // Lazy rescaling, as in stage 02c: when a maximum has grown by more than a factor of 2^8 in the weights, the shift
+  // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
   // follows it. True if so: then everything older shrinks by `factor`. A row that sees none of the keys keeps its
   // shift.
   template <int N> __device__ bool raise_max() {
@@ -232,7 +232,7 @@ struct Consumer {
     for (int i = 0; i < HEAD_DIM / 2; i++) o[i] *= factor[i / 2 % 2];
   }
 
-  // Weights in the place of scores; adds them up.
+  // Replaces the scores by weights, and adds the weights up.
   template <int N> __device__ void weights() {
     float odd[2] = {0, 0};
 #pragma unroll

@@ -9,18 +9,18 @@ enum { TILES_OF_A_BLOCK = 64 };  // of the longest sequence
 
 // As many blocks as sequences of one length would have. Where lengths differ there may be more, if the longest sequence
 // has many tiles: once the short ones are read, its clusters must keep device memory busy alone.
-static unsigned blocks_of(const Decode *decode, int sm_count) {
+static int blocks_of(const Decode *decode, int sm_count) {
   const DecodeShape *shape = &decode->shape;
   int even = splits_for(shape, decode->splits, sm_count, BLOCKS_AT_MOST, sm_count * 3 / 8);
-  if (decode->splits || !decode->lengths) return (unsigned)even;
+  if (decode->splits || !decode->lengths) return even;
   int ragged = decode_tiles(shape) / TILES_OF_A_BLOCK;
   if (ragged > BLOCKS_AT_MOST) ragged = BLOCKS_AT_MOST;
-  return (unsigned)(even > ragged ? even : ragged);
+  return even > ragged ? even : ragged;
 }
 
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
-  unsigned blocks = blocks_of(decode, device_info(device)->sm_count);
+  unsigned blocks = (unsigned)blocks_of(decode, device_info(device)->sm_count);
   Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
   DecodeShape pool = pool_of(decode);
   Maps maps;
@@ -40,7 +40,7 @@ const Stage stage = {
     .name = "22-paged-cluster",
     .title = "decode for a server in one launch: a cluster shares a sequence's pages, and combines what it has read",
     .decode = launch,
-    .splits = true,
+    .splits = blocks_of,
     .ragged = true,
     .head_dim = 128,
 };

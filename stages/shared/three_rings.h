@@ -24,7 +24,7 @@ template <int HEAD_DIM> struct Shared {
 };
 static_assert(sizeof(Shared<64>) == SHARED_BYTES(64) && sizeof(Shared<128>) == SHARED_BYTES(128), "see tiles.h");
 
-// A tile of queries: its first, and how many tiles of keys any of them may see.
+// A tile of queries: its head, its first row, and how many tiles of keys its queries may see.
 struct Tile {
   int head, row, key_tiles;
 };

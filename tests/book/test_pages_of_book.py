@@ -18,6 +18,7 @@ sys.path.insert(0, "common/book")
 import checks
 import contents
 import exercises
+from change import Misfit, patched
 from book import Book
 from render import Writer
 from tree import STAGES, Broken, address, files_of, markdown, number_of
@@ -149,8 +150,8 @@ class Faults(unittest.TestCase):
             book.picture("stages/06-tma/README.md", "gone.svg")
         with self.assertRaisesRegex(Broken, "knows <details>"):
             Writer("x.md", None).html_of("<script>alert(1)</script>\n")
-        with self.assertRaisesRegex(Broken, "no such lines any more"):
-            exercises.patched("stages/06-tma/tiles.h", "@@ -3,2 +3,2 @@\n-a line that is not there\n+another\n")
+        with self.assertRaisesRegex(Misfit, "no such lines any more"):
+            patched("stages/06-tma/tiles.h", "@@ -3,2 +3,2 @@\n-a line that is not there\n+another\n")
 
 
 class Light(unittest.TestCase):

@@ -29,6 +29,8 @@ if not hasattr(tma, "async_load"):  # its names up to Triton 3.7
 if not hasattr(ampere.async_copy, "async_load"):
     ampere.async_copy.async_load = ampere.async_copy.async_copy_global_to_shared
 SIZE = gl.constexpr(64)
+ROUNDS = gl.constexpr(4)  # of the ring
+NO_WAIT, NO_FENCE = gl.constexpr(1), gl.constexpr(2)  # mistakes of the ring
 
 
 # ---- the kernels: WRONG leaves something out ----
@@ -125,30 +127,32 @@ def phase(source, target, WRONG: gl.constexpr):
 
 @gluon.jit
 def produce(source, tiles, full, empty, WRONG: gl.constexpr):
-    """Fills a ring of two tiles four times."""
-    for i in gl.static_range(4):
-        if not WRONG:
+    """Brings the tiles of the source one after the other into a ring of two."""
+    for i in gl.static_range(ROUNDS):
+        if WRONG != NO_WAIT:
             mbarrier.wait(empty.index(i % 2), phase=(i // 2 + 1) % 2)
         mbarrier.expect(full.index(i % 2), source.block_type.nbytes)
-        tma.async_load(source, [0, 0], full.index(i % 2), tiles.index(i % 2))
+        tma.async_load(source, [i * SIZE, 0], full.index(i % 2), tiles.index(i % 2))
 
 
 @gluon.jit
-def consume(target, tiles, full, empty):
-    """Adds up what the ring brings."""
+def consume(target, tiles, full, empty, WRONG: gl.constexpr):
+    """Adds up what the ring brings. The fence makes each load end before the next copy into its slot."""
     layout: gl.constexpr = gl.BlockedLayout([1, 4], [4, 8], [4, 1], [1, 0])
     total = gl.zeros([SIZE, SIZE], gl.float32, layout)
-    for i in gl.static_range(4):
+    for i in gl.static_range(ROUNDS):
         mbarrier.wait(full.index(i % 2), phase=i // 2 % 2)
         total += tiles.index(i % 2).load(layout)
+        if WRONG != NO_FENCE:
+            fence_async_shared()
         mbarrier.arrive(empty.index(i % 2), count=1)
     rows = gl.arange(0, SIZE, gl.SliceLayout(1, layout))[:, None]
-    gl.store(target + rows * SIZE + gl.arange(0, SIZE, gl.SliceLayout(0, layout))[None, :], total / 2)
+    gl.store(target + rows * SIZE + gl.arange(0, SIZE, gl.SliceLayout(0, layout))[None, :], total)
 
 
 @gluon.jit
 def ring(source, target, WRONG: gl.constexpr):
-    """A warp-specialised ring: the producer does not wait until a slot is empty."""
+    """A warp-specialised ring: the producer does not wait until a slot is empty, or the consumer has no fence."""
     tiles = gl.allocate_shared_memory(gl.float32, [2] + source.block_type.shape, source.layout)
     full = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [2, 1], mbarrier.MBarrierLayout())
@@ -156,7 +160,7 @@ def ring(source, target, WRONG: gl.constexpr):
         mbarrier.init(full.index(i), count=1)
         mbarrier.init(empty.index(i), count=1)
     gl.warp_specialize([
-        (consume, (target, tiles, full, empty)),
+        (consume, (target, tiles, full, empty, WRONG)),
         (produce, (source, tiles, full, empty, WRONG)),
     ], [1], [24])
 
@@ -195,19 +199,21 @@ def run(name, wrong):
     """Launches a case. Its right form doubles 64 x 64 numbers, unless the case says otherwise."""
     triton.set_allocator(workspace)
     _allocation.set_profile_allocator(workspace)
-    x = torch.randn(64, 64, device="cuda")
+    kernel = ring if name == "release" else globals()[name]
+    rows = ROUNDS.value * 64  # of the ring's source
+    x = torch.randn(rows if kernel is ring else 64, 64, device="cuda")
     out = torch.zeros(64, 64, device="cuda")
-    kernel = globals()[name]
     layout = gl.NVMMASharedLayout.get_default_for([64, 64], gl.float32)
 
     def mapped(tensor):
-        return TensorDescriptor(tensor, [64, 64], [64, 1], [64, 64], layout)
+        return TensorDescriptor(tensor, list(tensor.shape), [64, 1], [64, 64], layout)
 
     x[:, 32:] = x[:, :32]  # a box is at most 128 bytes wide: see mapped
     if name in SHARED:
         kernel[(1,)](mapped(x), mapped(out), WRONG=wrong, num_warps=4)
-    elif name == "ring":
-        kernel[(1,)](mapped(x), out, WRONG=wrong, num_warps=4)
+    elif kernel is ring:
+        mistake = NO_WAIT if name == "ring" else NO_FENCE
+        kernel[(1,)](mapped(x), out, WRONG=mistake.value if wrong else 0, num_warps=4)
     elif name == "atomics":
         kernel[(64,)](x, out, WRONG=wrong)
     elif name == "mask":
@@ -218,13 +224,14 @@ def run(name, wrong):
     if wrong:
         return
     expected = {"product": lambda: x.half().float() @ x.half().float(), "tma_store": lambda: torch.ones_like(x)}
+    expected["ring"] = expected["release"] = lambda: x.reshape(-1, 64, 64).sum(0)
     if name == "atomics":
         assert (out[0] == 64).all()
     else:
         torch.testing.assert_close(out, expected.get(name, lambda: 2 * x)(), rtol=1e-3, atol=1e-3)
 
 
-CASES = ["tma_load", "tma_store", "copies", "product", "phase", "ring", "atomics", "mask"]
+CASES = ["tma_load", "tma_store", "copies", "product", "phase", "ring", "release", "atomics", "mask"]
 
 
 # ---- the table ----

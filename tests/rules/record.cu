@@ -43,7 +43,7 @@ static std::vector<Case> list_cases() {
   static const uint32_t narrow_rounds[1] = {256}, idiom_rounds[1] = {64}, same_rounds[1] = {8}, guess_rounds[1] = {4};
   static char together_names[TOGETHER_CASES][120], release_names[RELEASE_CASES][100], fence_names[FENCE_CASES][100],
       equal_names[EQUAL_CASES][60], parity_names[PARITY_CASES][80];
-  static RuleKernel *const registers_kernels[] = {registers_0, registers_1, registers_2, registers_3};
+  static RuleKernel *const registers_kernels[] = {registers_0, registers_1, registers_2, registers_3, registers_4};
   for (const BarrierCase &c : barrier_cases)
     cases.push_back({"barrier", c.name, barrier_rules, 32 * BARRIER_WARPS, 32, BARRIER_WARPS, 0, 0, &c.steps[0][0],
                      BARRIER_WARPS * BARRIER_STEPS});

@@ -10,8 +10,16 @@ template <int REGISTERS> static __device__ void registers_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
+// The same by instructions of their own: the comment keeps the compiler from merging the two.
+template <int REGISTERS> static __device__ void registers_inc_of_odd_warps() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0; // odd warps" ::"n"(REGISTERS));
+}
+template <int REGISTERS> static __device__ void registers_dec_of_odd_warps() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0; // odd warps" ::"n"(REGISTERS));
+}
+
 // Word w of the output: warp w has its registers.
-template <int DEC, int INC> static __device__ void registers(const RuleInput *in, uint32_t *out) {
+template <int DEC, int INC, bool OF_TWO = false> static __device__ void registers(const RuleInput *in, uint32_t *out) {
   __shared__ uint32_t finished;
   volatile uint32_t *done = output_of_block(out);
   if (threadIdx.x == 0) finished = 0;
@@ -22,7 +30,12 @@ template <int DEC, int INC> static __device__ void registers(const RuleInput *in
   }
   if (DEC && threadIdx.x < 128) {
     delay(in, 0);
-    registers_dec<DEC ? DEC : 24>();
+    if (OF_TWO && threadIdx.x / 32 % 2)
+      registers_dec_of_odd_warps<DEC ? DEC : 24>();
+    else
+      registers_dec<DEC ? DEC : 24>();
+  } else if (OF_TWO && threadIdx.x / 32 % 2) {
+    registers_inc_of_odd_warps<INC>();
   } else {
     registers_inc<INC>();
   }
@@ -59,4 +72,7 @@ extern "C" __global__ void __maxnreg__(64) registers_2(const RuleInput *in, uint
 }
 extern "C" __global__ void __maxnreg__(64) registers_3(const RuleInput *in, uint32_t *out) {
   registers_again<24, 104>(in, out);
+}
+extern "C" __global__ void __maxnreg__(64) registers_4(const RuleInput *in, uint32_t *out) {
+  registers<24, 104, true>(in, out);
 }

@@ -394,6 +394,7 @@ static const char *const register_cases[] = {
     "__maxnreg__(64), 256 threads: .dec 24, .inc 112",
     "__maxnreg__(64), 128 threads: .inc 72",
     "__maxnreg__(64), 256 threads: .dec 24, .inc 104, the same twice more by warps that do not meet",
+    "__maxnreg__(64), 256 threads: .dec 24, .inc 104, the odd warps by other instructions than the even ones",
 };
 enum { REGISTER_CASES = sizeof register_cases / sizeof *register_cases };
 

@@ -3,11 +3,14 @@
 
 #include "check.h"
 
+__constant__ char letters[3];
+__constant__ double number;
+
 __global__ void __launch_bounds__(256, 2) bounded(int *out) {
   __shared__ int tile[256];
   tile[threadIdx.x] = threadIdx.x;
   __syncthreads();
-  out[threadIdx.x] = tile[255 - threadIdx.x];
+  out[threadIdx.x] = tile[255 - threadIdx.x] + letters[0] + (int)number;
 }
 
 int main() {
@@ -26,6 +29,7 @@ int main() {
   cudaFuncAttributes attributes;
   CHECK(cudaFuncGetAttributes(&attributes, bounded));
   EXPECT(attributes.maxThreadsPerBlock == 256 && attributes.sharedSizeBytes == 1024);
+  EXPECT(attributes.constSizeBytes >= 11 && attributes.constSizeBytes <= 16);
   EXPECT(attributes.numRegs <= 128 && attributes.ptxVersion == 90);
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, bounded, 256, 100 * 1024));
   EXPECT(blocks == 2);

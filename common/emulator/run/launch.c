@@ -255,6 +255,18 @@ size_t emulator_parameter_offset(const EmulatorModule *module, const char *kerne
   return entry && index >= 0 && index < entry->param_count ? parameter_offset(entry, index) : 0;
 }
 
+// Bytes of a module's constant variables, one after the other.
+static size_t constant_bytes(const PtxModule *ptx) {
+  size_t bytes = 0;
+  for (int i = 0; i < ptx->variable_count; i++) {
+    const PtxVariable *variable = ptx->variables[i];
+    if (variable->space != PTX_CONST) continue;
+    size_t alignment = variable->alignment ? variable->alignment : 1;
+    bytes = (bytes + alignment - 1) / alignment * alignment + variable->size;
+  }
+  return bytes;
+}
+
 bool emulator_kernel(EmulatorModule *module, const char *kernel, EmulatorKernel *result) {
   const PtxFunction *entry = module_entry(module, kernel);
   if (!entry) return false;
@@ -262,6 +274,7 @@ bool emulator_kernel(EmulatorModule *module, const char *kernel, EmulatorKernel 
   const Program *program = module_program(module, entry, &error);
   *result = (EmulatorKernel){.static_shared = program ? program->shared_size : 0,
                              .local = program ? program->local_size : 0,
+                             .constants = constant_bytes(module->ptx),
                              .parameter_bytes = parameter_offset(entry, entry->param_count),
                              .max_registers = entry->max_registers,
                              .min_blocks = entry->min_blocks_per_sm};

@@ -101,6 +101,12 @@ static bool knows_share(const Warp *warp, const Warp *other) {
   return known && known->clock[warp_thread(other, other->share.lane)] >= other->share.clock;
 }
 
+// Whether two instructions ask for the same count by the same of .inc and .dec. Where the warps of a warpgroup have
+// different parts, Triton's kernels execute such ones.
+static bool asks_for_the_same(const Inst *a, const Inst *b) {
+  return a->immediate == b->immediate && a->flags == b->flags;
+}
+
 // The n-th setmaxnreg of a warp must be the n-th of the other three, and come after their last ones by a barrier.
 static void check_warpgroup(const Warp *warp, const Inst *inst) {
   const Block *block = warp->block;
@@ -113,7 +119,12 @@ static void check_warpgroup(const Warp *warp, const Inst *inst) {
     if (!other->share.adjusted) continue;
     char line[40];
     print_line(warp, other->share.last, line, sizeof line);
-    if (other->share.adjusted == own && other->share.last != inst)
+    if (other->share.adjusted == own && other->share.last != inst && asks_for_the_same(inst, other->share.last))
+      hazard_report_graded(HAZARD_FORMAL, warp, inst, __builtin_ctz(warp->live), HAZARD_SETMAXNREG, 0, 0,
+                           "warp %d executes another setmaxnreg than warp %d of its warpgroup, at %s. Both ask for the "
+                           "same registers, and the hardware is known to execute them",
+                           warp->index, other->index, line);
+    else if (other->share.adjusted == own && other->share.last != inst)
       report_setmaxnreg(warp, inst, "warp %d executes another setmaxnreg than warp %d of its warpgroup, at %s",
                         warp->index, other->index, line);
     else if (other->share.adjusted > own || (other->share.adjusted == own - 1 && !knows_share(warp, other)))

@@ -405,7 +405,7 @@ API(cuFuncGetAttribute, (int *value, CUfunction_attribute attribute, CUfunction 
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = most_threads(info); break;
   case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)info->static_shared; break;
-  case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = 0; break;
+  case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)info->constants; break;
   case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)info->local; break;
   case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = registers(info); break;
   case CU_FUNC_ATTRIBUTE_PTX_VERSION:

@@ -4,9 +4,15 @@
 
 #include "tiles.h"
 
+// 0 in `splits`: the choice is yours.
+static int blocks_of_cluster(const Decode *decode, int sm_count) {
+  (void)sm_count;
+  return decode->splits ? decode->splits : 1;
+}
+
 static bool launch_decoder(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
-  unsigned blocks = decode->splits ? (unsigned)decode->splits : 1;  // of a cluster; 0: the choice is yours
+  unsigned blocks = (unsigned)blocks_of_cluster(decode, device_info(device)->sm_count);
   DecodeShape pool = *shape;
   if (decode->block_table) pool.batch = decode->pages, pool.keys = shape->page;
   Problem problem = {
@@ -39,7 +45,7 @@ const Stage stage = {
     .name = "capstone",
     .title = "decode for a server, mine",
     .decode = launch_decoder,
-    .splits = true,
+    .splits = blocks_of_cluster,
     .ragged = true,
     .head_dim = HEAD_DIM,
 };
