@@ -5,7 +5,8 @@
 const bench = byId("Bench"), options = byId("Options");
 const stage = bench.dataset.stage;
 let data;          // bench.json
-let worker, abort; // the one that works, and how to end the wait for it
+let worker;
+let running;       // of the runs that go on: an AbortController
 let shown = null;  // the run whose result is shown: {words, options, kernel, result, shows}
 const listings = {};  // by path: a promise of the lines as HTML
 const kernels = {};   // by name: a promise of the text of its PTX
@@ -96,27 +97,38 @@ function textOf(name) {
   return kernels[name];
 }
 
-function work(request) {
+// What the promise brings; an error as soon as the runs that it belongs to are stopped.
+function unlessStopped(promise, {signal}) {
+  return Promise.race([promise, new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason));
+  })]);
+}
+
+function work(request, runs) {
   worker ??= new Worker(root + "web/worker.js");
   const began = performance.now();
   const patience = setInterval(() => say(`running for ${Math.round((performance.now() - began) / 1000)} s: ` +
     "a long run may take minutes; Stop ends it"), 10000);
-  return new Promise((resolve, reject) => {
-    abort = reject;
+  return unlessStopped(new Promise((resolve, reject) => {
     worker.onmessage = event => event.data.progress ? say(`${event.data.progress} ...`) : resolve(event.data);
     worker.onerror = event => reject(new Error(event.message));
     worker.postMessage(request);
-  }).finally(() => clearInterval(patience));
+  }), runs).finally(() => clearInterval(patience));
 }
 
+// Ends the runs that go on, whether they load or compute.
 function stop() {
+  if (!running) return;
   worker?.terminate();
   worker = undefined;
-  abort?.(new Error("stopped"));
+  running.abort(new Error("stopped"));
+  running = undefined;
 }
 
-// One run after the other; each is {kernel, options, shows}. Their buttons appear as they end.
+// One run after the other; each is {kernel, options, shows}. Their buttons appear as they end. New runs stop those before.
 async function runAll(requests) {
+  stop();
+  const mine = running = new AbortController();
   byId("Run").hidden = true;
   byId("Stop").hidden = false;
   byId("Runs").replaceChildren();
@@ -127,16 +139,18 @@ async function runAll(requests) {
     for (const {kernel, options: words, shows, refused} of requests) {
       say("loading ...");
       const ptx = refused ? "" : kernel == "own" ? byId("Own").querySelector("textarea").value :
-        await textOf(stage + (kernel ? `-${kernel}` : ""));
+        await unlessStopped(textOf(stage + (kernel ? `-${kernel}` : "")), mine);
       const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
-        await work({stage, variant: mistakeOf(kernel)?.variant, ptx, edited: kernel == "own", options: kernel ? [STEPS, ...words] : words});
+        await work({stage, variant: mistakeOf(kernel)?.variant, ptx, edited: kernel == "own",
+          options: kernel ? [STEPS, ...words] : words}, mine);
       done.push({kernel, options: words, result, shows: shows ?? []});
       showRuns(done);
     }
-    say("");
   } catch (error) {
-    say(error.message);
+    if (!running || running == mine) say(error.message);  // else newer runs have the word
   }
+  if (running && running != mine) return [];
+  running = undefined;
   byId("Stop").hidden = true;
   byId("Run").hidden = false;
   return done;
@@ -207,7 +221,7 @@ function show(one, done) {
   showCounters(result.lines);
   const spot = result.hazards.find(hazard => hazard.here?.file)?.here;
   spot ? goTo(spot) : showSource(firstEdit() ?? hottestLine(result.lines));
-  if (result.ms) say(`${Math.round(result.ms)} ms in this browser`);
+  say(result.ms ? `${Math.round(result.ms)} ms in this browser` : "");
 }
 
 function showCounters(lines) {

@@ -1,12 +1,9 @@
 // Explorables in a lesson: each runs a kernel in the emulator, in a worker, and shows the record of its steps; or asks
-// the
-// emulator where things lie. One engine for all: choices, a scene, a player with a slider, and a sentence for each
-// moment.
-// The address holds the state: #watch&name=ring&slots=2&at=17.
+// the emulator where things lie. One engine for all: choices, a scene, a player with a slider, and a sentence for each
+// moment. The address holds the state: #watch&name=ring&slots=2&at=17.
 //
 // Nothing here knows results. A kind of explorable (KINDS) reads them from the steps, from the PTX's instructions and
-// from
-// the words of the source lines that the steps name.
+// from the words of the source lines that the steps name.
 "use strict";
 
 {
@@ -129,8 +126,7 @@ async function record(stage, kernel, options) {
 const LABEL = 84, BAND = 17, GAP = 5;
 
 // Rows of bands over moments: {label, segments: [{from, to, kind, text}]} or, with `heights` between 0 and 1, one for
-// each
-// moment, an area. from, to: moments, from <= to. Returns the picture and what moves its mark.
+// each moment, an area. from, to: moments, from <= to. Returns the picture and what moves its mark.
 function timeline(width, length, rows, name, choose) {
   const inner = width - LABEL - 2, x = at => LABEL + inner * at / length;
   const height = rows.length * (BAND + GAP) + GAP;

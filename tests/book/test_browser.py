@@ -405,6 +405,31 @@ class Bench(InBrowser):
         self.run_with(64)
         self.assertIn("right", self.verdict())
 
+    def test_stops_while_the_kernel_loads(self):
+        """A host that does not answer keeps nobody from going on."""
+        self.open_bench()
+        self.script("window.real = fetch; window.fetch = url => url.includes('.ptx') ? new Promise(() => {}) : real(url)")
+        self.run_with(64)
+        self.assertEqual(self.find("#Status").text, "loading ...")
+        self.find("#Stop").send_keys(Keys.ENTER)
+        self.wait(lambda: self.find("#Status").text == "stopped")
+        self.assertTrue(self.find("#Run").is_displayed())
+        self.script("window.fetch = real; delete kernels[stage]")
+        self.run_with(64)
+        self.assertIn("right", self.verdict())
+
+    def test_begins_a_run_while_another_one_goes_on(self):
+        """The newer one has the page: what the older one would have said comes neither now nor later."""
+        self.open_bench()
+        self.run_with(4096)
+        self.wait(lambda: "running" in self.find("#Status").text)
+        self.script("location.hash = '#run&kernel=&o=--seqlen=97'")
+        self.verdict()
+        self.assertIn("seqlen 97", self.script("return document.querySelector('#Report pre').textContent"))
+        self.assertIn("ms in this browser", self.find("#Status").text)
+        self.assertTrue(self.find("#Run").is_displayed())
+        self.assertFalse(self.find("#Stop").is_displayed())
+
     def test_takes_edited_ptx(self):
         """Text that is no PTX is an error with its line; a real change shows."""
         self.open_bench()
