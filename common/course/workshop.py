@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 
-OBJECTS = ["common", "cuda", "libhopper.a"]  # in build/: made already, and shared
 SETTINGS = ["flags", "members", "nvcc-flags"]
 
 # A kernel from its head to its last brace, or a macro that makes one.
@@ -64,9 +63,8 @@ class Workshop:
         os.makedirs(os.path.join(self.folder, "build"))
         for entry in ("Makefile", "common", "stages", "plots"):
             self._link(entry)
-        for entry in OBJECTS:
-            if os.path.exists(os.path.join("build", entry)):
-                self._link(os.path.join("build", entry))
+        if os.path.exists("build/cuda"):
+            self._link("build/cuda")
         for entry in SETTINGS:  # not links: a change to the flags must not be written to the repository's own
             if os.path.exists(os.path.join("build", entry)):
                 shutil.copy2(os.path.join("build", entry), os.path.join(self.folder, "build", entry))
@@ -98,11 +96,21 @@ class Workshop:
         here = os.path.join(self.folder, path)
         os.unlink(here)
         shutil.copy(path, here)
-        if path.startswith("common/") and path.endswith(".c"):
-            made = os.path.join("build", path[:-2] + ".o")
-            self._open(os.path.dirname(made))
-            for name in (made, os.path.join("build", "libhopper.a")):
-                os.unlink(os.path.join(self.folder, name))
+
+    def _link_objects(self):
+        """What is made already and stays as it is. The folders are its own: what it makes is not the repository's."""
+        made = [os.path.join(folder, file) for folder, _, files in os.walk("build/common") for file in files]
+        if not any(path.startswith("common/") and path.endswith(".c") for path in self.changed):
+            made.append("build/libhopper.a")
+        for path in made:
+            here = os.path.join(self.folder, path)
+            if path[len("build/"):-1] + "c" in self.changed or os.path.lexists(here):
+                continue
+            os.makedirs(os.path.dirname(here), exist_ok=True)
+            if path.endswith(".d"):  # a compiler writes into the file that a link leads to
+                shutil.copy2(path, here)
+            else:
+                self._link(path)
 
     def replace(self, path, other):
         """Lets another file stand in the place of `path`."""
@@ -174,6 +182,7 @@ class Workshop:
             return self.build_kernels(runs[:at_first])
         arguments = [f"stage-{number_of(self.stage)}", *([f"ALLOW_{self.stage}={allow}"] if allow else [])]
         self.typed = shlex.join(["make", "-C", self.folder, *arguments])
+        self._link_objects()
         done = make(arguments, self.folder)
         unwanted = r"  [A-Z]+ |make(\[\d+\])?: |  For the author of a stage"
         lines = [line for line in done.stdout.splitlines() if not re.match(unwanted, line)]
