@@ -1,6 +1,6 @@
 """Capstones: the empty kernel fails, ours passes, and kernels that are right but miss a goal fail by it.
 
-Runs in the repository's root: python3 tests/test_capstone.py.
+Runs in the repository's root: python3 tests/test_capstone.py. PART=2/3 tries a third of the wrong kernels (part.py).
 """
 import concurrent.futures
 import glob
@@ -16,6 +16,7 @@ sys.path.insert(0, "common/course")
 # pylint: disable=wrong-import-position
 import capstone
 import course
+from part import part_of
 from workshop import number_of, read, run
 
 
@@ -208,7 +209,7 @@ class Capstones(unittest.TestCase):
                 self.assertIn(solution, command(f"solution-{name}", self.mine)[1])
 
     def test_fail_by_the_goal_that_is_missed(self):
-        for name, line, changes in (
+        for name, line, changes in part_of((
                 ("gemm", "bytes that TMA reads", {"tiles_h": ("COLUMNS = 256", "COLUMNS = 128")}),
                 ("gemm", "special functions", {"kernel_cu": ("      start(1);\n",
                                                              "      start(problem.depth / k < problem.depth);\n")}),
@@ -217,7 +218,7 @@ class Capstones(unittest.TestCase):
                 ("gemm", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")}),
                 ("gemm", "instructions while loads", {"tiles_h": ("SLOTS = 4", "SLOTS = 2")}),
                 ("multicast", "bytes that TMA reads", {"stage": "20-gemm"}),  # the first capstone's files as they are
-                ("multicast", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")})):
+                ("multicast", "instructions while products", {"kernel_cu": ("wgmma_wait<1>()", "wgmma_wait<0>()")}))):
             with self.subTest(line, name=name):
                 shutil.rmtree(os.path.join(self.mine, f"capstone-{name}"), ignore_errors=True)
                 write_ours(name, self.mine, **changes)
@@ -240,10 +241,10 @@ class Capstones(unittest.TestCase):
                     self.assertIn(each, text)
 
     def test_wrong_windows_fail_with_their_cause(self):
-        self.fail_with_their_cause("window", WRONG_WINDOWS)
+        self.fail_with_their_cause("window", part_of(WRONG_WINDOWS))
 
     def test_wrong_and_lazy_decoders_fail_with_their_cause(self):
-        self.fail_with_their_cause("decode", WRONG_DECODERS)
+        self.fail_with_their_cause("decode", part_of(WRONG_DECODERS))
 
     def test_a_decoder_passes_with_one_block_that_answers(self):
         """The others send it all that they have."""

@@ -2,7 +2,7 @@
 
 Runs in the repository's root: python3 tests/test_course.py [stage numbers] [classes of tests]. QUICK=1 in the
 environment leaves out what costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of
-the mistake or task launches. A third of the time remains.
+the mistake or task launches. A third of the time remains. PART=2/3 tests a third of the mistakes, tasks and attempts (part.py).
 """
 import concurrent.futures
 import glob
@@ -22,6 +22,7 @@ import figures
 import holes
 from change import attempts, text_of
 from diagnosis import diagnosis
+from part import part_of
 
 NUMBERS = [word for word in sys.argv[1:] if word[0].isdigit()] or [course.number_of(stage) for stage in course.STAGES]
 NO_KERNEL = "the module has no kernel"  # with QUICK one may be left out that a run wants after all
@@ -71,7 +72,7 @@ class Mistakes(Shown):
             return shown
         words = sorted({f"break-{course.number_of(stage)}-{change.key.rstrip('abcdefgh')}"
                         for stage in STAGES for change in course.changes(stage, "breaks")})
-        for word, (code, text) in all_at_once(show, words):
+        for word, (code, text) in all_at_once(show, part_of(words)):
             with self.subTest(word):
                 self.assertEqual(code, 0, text)
                 self.assertIn("as the lesson says", text)
@@ -95,7 +96,7 @@ class Mistakes(Shown):
 
 class Tasks(Shown):
     def setUp(self):
-        self.tasks = [task for stage in STAGES for task in course.tasks_of(stage)]
+        self.tasks = part_of(task for stage in STAGES for task in course.tasks_of(stage))
 
     def test_fail_as_given(self):
         with tempfile.TemporaryDirectory(dir="build") as mine:
@@ -321,6 +322,7 @@ class Attempts(unittest.TestCase):
                 right = [pair for pair in those if pair[1].all("Passes")]
                 those = [pair for pair in those if pair not in right][:1] + right[:1]
             self.attempts += those
+        self.attempts = part_of(self.attempts)
 
     def test_get_the_verdict_that_they_deserve(self):
         """A wrong one fails and hears why ("Says:"); a right but different one passes ("Passes:"). Only PTX is made,
