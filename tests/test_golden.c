@@ -54,7 +54,7 @@ static void close_file(File *file) {
 enum { TILES = 512, MAX_REPORTS = 5 };
 
 static uint64_t inputs_hash(const GoldenTile *tiles) {
-  return golden_fnv(golden_fnv_start, tiles, TILES * sizeof *tiles);
+  return fnv1a(FNV1A_START, tiles, TILES * sizeof *tiles);
 }
 
 static void make_tiles(const GoldenRecord *record, GoldenTile *tiles) {
@@ -107,9 +107,9 @@ static void compute_tile(const GoldenRecord *record, const GoldenTile *tile, uin
 
 static uint64_t results_hash(const GoldenRecord *record, const uint32_t *d) {
   uint16_t narrow[GOLDEN_RESULTS];
-  if (record->result == GOLDEN_F32) return golden_fnv(golden_fnv_start, d, GOLDEN_RESULTS * sizeof *d);
+  if (record->result == GOLDEN_F32) return fnv1a(FNV1A_START, d, GOLDEN_RESULTS * sizeof *d);
   for (int i = 0; i < GOLDEN_RESULTS; i++) narrow[i] = (uint16_t)d[i];
-  return golden_fnv(golden_fnv_start, narrow, sizeof narrow);
+  return fnv1a(FNV1A_START, narrow, sizeof narrow);
 }
 
 static uint32_t recorded_result(const GoldenRecord *record, const uint8_t *results, int i) {
@@ -342,14 +342,14 @@ static void check_scalar(File *file, const Scalar *scalar) {
 
   int operands = (int)strlen(scalar->signature) - 1, wrong = 0;
   Operands *inputs = calloc((size_t)count, sizeof *inputs);
-  uint64_t *results = malloc((size_t)count * sizeof *results), hash = golden_fnv_start;
+  uint64_t *results = malloc((size_t)count * sizeof *results), hash = FNV1A_START;
   cr_assert(inputs && results);
   for (int j = 0; j < operands; j++)
     for (int i = 0; i < count; i++) {
       inputs[i].bits[j] = scalar_input(scalar->signature, scalar->name, i, j);
-      hash = golden_fnv(hash, &inputs[i].bits[j], sizeof inputs[i].bits[j]);
+      hash = fnv1a(hash, &inputs[i].bits[j], sizeof inputs[i].bits[j]);
     }
-  for (int i = 0; i < (MAX_OPERANDS - operands) * count; i++) hash = golden_fnv(hash, &(uint32_t){0}, 4);
+  for (int i = 0; i < (MAX_OPERANDS - operands) * count; i++) hash = fnv1a(hash, &(uint32_t){0}, 4);
   cr_assert_eq(hash, record.input_hash, "%s: other inputs than it was recorded with", scalar->name);
 
   run_scalar(scalar, inputs, count, results);

@@ -65,7 +65,7 @@ static bool differ(const TensorCase *c, const char *what, const TensorResult *re
              what, wrong, c->store ? "memory" : "tile", 2 * first, tensor_at(recorded->after, first),
              tensor_at(result->after, first));
     append_groups(c, recorded, result, report);
-  } else if (recorded->has_hash && golden_fnv(golden_fnv_start, result->after, tensor_received(c)) != recorded->hash)
+  } else if (recorded->has_hash && fnv1a(FNV1A_START, result->after, tensor_received(c)) != recorded->hash)
     snprintf(report, REPORT, "%s: bytes differ from %zu on", what, recorded->known);
   else
     return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../emulator/fnv.h"
 #include "backend.h"
 
 // ---- errors ----
@@ -84,11 +85,9 @@ bool device_upload(Device *device, DeviceAddress destination, const void *source
   return size == 0 || device->operations->upload(device, destination, source, size);
 }
 
-// FNV-1a. On a GPU it would cost more than the copy.
+// On a GPU it would cost more than the copy.
 static void add_to_downloads(Device *device, const uint8_t *bytes, size_t size) {
-  const uint64_t basis = 0xcbf29ce484222325, prime = 0x100000001b3;
-  if (!device->downloads) device->downloads = basis;
-  for (size_t i = 0; i < size; i++) device->downloads = (device->downloads ^ bytes[i]) * prime;
+  device->downloads = fnv1a(device->downloads ? device->downloads : FNV1A_START, bytes, size);
 }
 
 bool device_download(Device *device, void *destination, DeviceAddress source, size_t size) {

@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "../emulator/fnv.h"
 #include "harness.h"
 
 enum { MAX_HEAD_DIM = 128 };
@@ -484,15 +485,6 @@ static void report_wrong_decode(FILE *out, const DecodeProblem *problem, const D
   if (check->wrong) print_wrong_queries(out, problem, check);
 }
 
-// FNV-1a.
-static uint32_t decode_checksum(const DecodeProblem *problem) {
-  uint32_t hash = 2166136261u;
-  const uint8_t *bytes = (const uint8_t *)problem->o;
-  for (size_t i = 0; i < sizeof(Bf16) * decode_query_elements(&problem->shape); i++)
-    hash = (hash ^ bytes[i]) * 16777619u;
-  return hash;
-}
-
 static void report_lse(FILE *out, const DecodeProblem *problem, const DecodeLseCheck *check) {
   char wrong[32], compared[32];
   format_count(compared, check->compared);
@@ -520,8 +512,9 @@ static void report_o(FILE *out, const DecodeProblem *problem, const DecodeCheck 
           problem->lse ? " of O" : "");
   if (check->heads != heads) fprintf(out, " (of %d key heads)", check->heads);
   fprintf(out, ", max error %.2g, the worst element at %.0f %% of its limit\n", check->max_error, 100 * check->worst);
+  uint32_t checksum = fnv1a_32(FNV1A_32_START, problem->o, sizeof(Bf16) * decode_query_elements(&problem->shape));
   fprintf(out, "accuracy  the kernel is off by %.2f %%; checksum of O %08" PRIx32 "\n",
-          100 * check_relative_error(&check->squares), decode_checksum(problem));
+          100 * check_relative_error(&check->squares), checksum);
 }
 
 void decode_report_check(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "../emulator/emulator.h"
+#include "../emulator/fnv.h"
 #include "counters.h"
 #include "harness.h"
 
@@ -142,11 +143,8 @@ void report_check(FILE *out, const Problem *problem, const CheckResult *results,
       begin = report_output(out, problem, &results[i], begin);
 }
 
-// FNV-1a.
 static uint32_t checksum(const Half *tensor, size_t elements) {
-  uint32_t hash = 2166136261u;
-  for (size_t i = 0; i < 2 * elements; i++) hash = (hash ^ ((const uint8_t *)tensor)[i]) * 16777619u;
-  return hash;
+  return fnv1a_32(FNV1A_32_START, tensor, sizeof *tensor * elements);
 }
 
 void report_checksums(FILE *out, const Problem *problem) {

@@ -58,7 +58,7 @@ typedef struct CarryRecord {
 } CarryRecord;
 
 static inline uint64_t carry_hash(const uint64_t *operands) {
-  return golden_fnv(golden_fnv_start, operands, (size_t)CARRY_FORMS * CARRY_LANES * CARRY_OPERANDS * sizeof *operands);
+  return fnv1a(FNV1A_START, operands, (size_t)CARRY_FORMS * CARRY_LANES * CARRY_OPERANDS * sizeof *operands);
 }
 
 // ---- the kernel ----

@@ -213,12 +213,12 @@ typedef struct ContractionRecord {
 } ContractionRecord;
 
 static inline uint64_t contraction_hash(const ContractionForm *forms, int count) {
-  uint64_t operands[CONTRACTION_LANES * CONTRACTION_OPERANDS], hash = golden_fnv_start;
+  uint64_t operands[CONTRACTION_LANES * CONTRACTION_OPERANDS], hash = FNV1A_START;
   for (int i = 0; i < count; i++) {
     contraction_operands(&forms[i], i, operands);
-    hash = golden_fnv(hash, operands, sizeof operands);
-    hash = golden_fnv(hash, forms[i].pattern->text, strlen(forms[i].pattern->text));
-    hash = golden_fnv(hash, forms[i].type, strlen(forms[i].type));
+    hash = fnv1a(hash, operands, sizeof operands);
+    hash = fnv1a(hash, forms[i].pattern->text, strlen(forms[i].pattern->text));
+    hash = fnv1a(hash, forms[i].type, strlen(forms[i].type));
   }
   return hash;
 }

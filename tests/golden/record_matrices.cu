@@ -40,11 +40,11 @@ static void record_form(const char *name, FILE *golden, FILE *explore) {
   MatrixRecord record = {};
   memcpy(record.magic, "HLMATR1", 8);
   snprintf(record.name, sizeof record.name, "%s", name);
-  record.input_hash = golden_fnv(golden_fnv_start, inputs.data(), inputs.size());
-  for (int kind = 0; kind < MATRIX_KINDS; kind++) record.hashes[kind] = golden_fnv_start;
+  record.input_hash = fnv1a(FNV1A_START, inputs.data(), inputs.size());
+  for (int kind = 0; kind < MATRIX_KINDS; kind++) record.hashes[kind] = FNV1A_START;
   for (int t = 0; t < count; t++) {
     uint64_t *hash = &record.hashes[t % MATRIX_KINDS];
-    *hash = golden_fnv(*hash, results.data() + (size_t)t * form.block_out, (size_t)form.block_out);
+    *hash = fnv1a(*hash, results.data() + (size_t)t * form.block_out, (size_t)form.block_out);
   }
   write_bytes(golden, &record, sizeof record);
   write_bytes(explore, &record, sizeof record);

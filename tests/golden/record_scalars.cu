@@ -91,14 +91,14 @@ void record_scalars(const char *golden) {
     snprintf(record.name, sizeof record.name, "%s", scalar.name);
     record.inputs = scalar_is_exhaustive(scalar.signature, scalar.name) ? 65536 : SCALAR_INPUTS;
     record.result_size = (uint32_t)scalar_result_size(scalar.signature);
-    record.input_hash = golden_fnv_start;
+    record.input_hash = FNV1A_START;
     int operands = (int)strlen(scalar.signature) - 1;
     std::vector<uint32_t> inputs[3];
     uint32_t *device[3];
     for (int j = 0; j < 3; j++) {
       for (uint32_t i = 0; i < record.inputs; i++)
         inputs[j].push_back(j < operands ? scalar_input(scalar.signature, scalar.name, (int)i, j) : 0);
-      record.input_hash = golden_fnv(record.input_hash, inputs[j].data(), inputs[j].size() * 4);
+      record.input_hash = fnv1a(record.input_hash, inputs[j].data(), inputs[j].size() * 4);
       device[j] = upload(inputs[j]);
     }
     std::vector<uint64_t> results(record.inputs);

@@ -294,13 +294,13 @@ struct Inputs {
 };
 
 static Inputs make_inputs(const Family &family) {
-  Inputs inputs = {std::vector<GoldenTile>(TILES), golden_fnv_start, {}};
+  Inputs inputs = {std::vector<GoldenTile>(TILES), FNV1A_START, {}};
   std::vector<uint16_t> a, b, c16;
   std::vector<uint32_t> c32;
   for (int t = 0; t < TILES; t++) {
     GoldenTile &tile = inputs.tiles[t];
     golden_tile(family.format, family.accumulator, family.depth, t, &tile);
-    inputs.hash = golden_fnv(inputs.hash, &tile, sizeof tile);
+    inputs.hash = fnv1a(inputs.hash, &tile, sizeof tile);
     a.insert(a.end(), &tile.a[0][0], &tile.a[0][0] + GOLDEN_M * GOLDEN_K);
     b.insert(b.end(), &tile.b[0][0], &tile.b[0][0] + GOLDEN_N * GOLDEN_K);
     for (int i = 0; i < GOLDEN_RESULTS; i++) {
@@ -382,7 +382,7 @@ static void write_record(FILE *file, const Family &family, const Instruction &in
   record.tiles = TILES, record.full = (uint32_t)full, record.element_size = (uint32_t)size;
   write_bytes(file, &record, sizeof record);
   for (int t = 0; t < TILES; t++) {
-    uint64_t hash = golden_fnv(golden_fnv_start, results.data() + t * tile_size, tile_size);
+    uint64_t hash = fnv1a(FNV1A_START, results.data() + t * tile_size, tile_size);
     write_bytes(file, &hash, sizeof hash);
   }
   write_bytes(file, results.data(), full * tile_size);

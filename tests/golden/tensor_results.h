@@ -57,7 +57,7 @@ static inline void tensor_write_groups(const uint8_t *before, const uint8_t *aft
     size_t same = tensor_same(before, after, word, words), count;
     if (word + same == words) return;
     if (text - start > TENSOR_GROUPS) {
-      sprintf(text, " #%016llx", (unsigned long long)golden_fnv(golden_fnv_start, after, size));
+      sprintf(text, " #%016llx", (unsigned long long)fnv1a(FNV1A_START, after, size));
       return;
     }
     unsigned first = tensor_at(after, word);

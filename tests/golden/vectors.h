@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../../common/emulator/fnv.h"
+
 enum { GOLDEN_M = 64, GOLDEN_N = 64, GOLDEN_K = 16, GOLDEN_RESULTS = GOLDEN_M * GOLDEN_N };
 
 typedef enum GoldenFormat { GOLDEN_F16, GOLDEN_BF16, GOLDEN_F32 } GoldenFormat;
@@ -59,14 +61,6 @@ static inline int golden_pick(uint32_t hash, int i, int count) {
 static inline int golden_between(uint32_t hash, int i, int low, int high) {
   return low + golden_pick(hash, i, high - low + 1);
 }
-
-// 64-bit FNV-1a, to compare long results by a short number.
-static inline uint64_t golden_fnv(uint64_t h, const void *data, size_t size) {
-  const uint8_t *bytes = (const uint8_t *)data;
-  for (size_t i = 0; i < size; i++) h = (h ^ bytes[i]) * 0x100000001b3u;
-  return h;
-}
-static const uint64_t golden_fnv_start = 0xcbf29ce484222325u;
 
 // ---- numbers ----
 
@@ -349,7 +343,7 @@ static inline void golden_tile(GoldenFormat f, GoldenFormat accumulator, int dep
 // ---- files ----
 
 // A file is a sequence of records. A record is this header and, after it, a 64-bit hash of each of the tiles' results
-// (golden_fnv of the row-major bits) and the results themselves of the first `full` tiles.
+// (fnv1a of the row-major bits) and the results themselves of the first `full` tiles.
 typedef struct GoldenRecord {
   char magic[8];                         // "HLGOLD1"
   char name[64];                         // the instruction: "wgmma.m64n64k16.f32.f16 A registers"

@@ -188,8 +188,8 @@ typedef struct VideoRecord {
 } VideoRecord;
 
 static inline uint64_t video_hash(const VideoForm *forms, const uint32_t *operands, int count) {
-  uint64_t hash = golden_fnv(golden_fnv_start, operands, (size_t)count * VIDEO_LANES * 3 * sizeof *operands);
-  for (int i = 0; i < count; i++) hash = golden_fnv(hash, forms[i].text, strlen(forms[i].text));
+  uint64_t hash = fnv1a(FNV1A_START, operands, (size_t)count * VIDEO_LANES * 3 * sizeof *operands);
+  for (int i = 0; i < count; i++) hash = fnv1a(hash, forms[i].text, strlen(forms[i].text));
   return hash;
 }
 

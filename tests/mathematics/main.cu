@@ -27,6 +27,7 @@
 #include <map>
 #include <string>
 
+#include "../../common/emulator/fnv.h"
 #include "function.cuh"
 
 std::vector<Function> &functions() {
@@ -82,14 +83,15 @@ static int compute(const char *path, size_t count, size_t part, size_t parts) {
   return close(file) ? die("cannot write", path), 2 : 0;
 }
 
-// FNV-1a, folded to 32 bits.
+// Folded to 32 bits.
 static std::vector<u32> hashes_of(const Function &f, const u8 *results, size_t count) {
   std::vector<u32> hashes;
-  u64 hash = 0xcbf29ce484222325ull;
-  size_t i = 0;
+  uint64_t hash = FNV1A_START;
+  size_t done = 0;
   for (size_t end : hashed) {
     if (end > count) break;
-    for (; i < end * f.size; i++) hash = (hash ^ results[i]) * 0x100000001b3ull;
+    hash = fnv1a(hash, results + done, end * f.size - done);
+    done = end * f.size;
     hashes.push_back((u32)(hash ^ hash >> 32));
   }
   return hashes;

@@ -312,12 +312,6 @@ static void print_read(const DescriptorCase *c, const uint16_t *read) {
   printf("\n");
 }
 
-static uint64_t hash_of(const uint16_t *read, size_t count) {
-  uint64_t hash = RULE_HASH_START;
-  for (size_t i = 0; i < count; i += 2) hash = rule_hash(hash, read[i] | (uint32_t)read[i + 1] << 16);
-  return hash;
-}
-
 static void run_sweep(int sweep) {
   static const char *const widths[] = {"none", "128B", "64B", "32B"};
   std::vector<DescriptorCase> cases;
@@ -335,7 +329,7 @@ static void run_sweep(int sweep) {
   }
   printf("descriptor | %s %s %s, base offset %u | %016llx | by address %d, plus base %d, minus base %d of %d\n",
          first->of_b ? "B" : "A", first->mn_major ? "MN-major" : "K-major", widths[first->bits >> 62], base,
-         (unsigned long long)hash_of(read.data(), read.size()), address, plus, minus, SWEEP_CASES);
+         (unsigned long long)fnv1a(FNV1A_START, read.data(), 2 * read.size()), address, plus, minus, SWEEP_CASES);
 }
 
 // Unnamed bits, and strides of 0.

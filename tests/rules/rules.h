@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../../common/emulator/fnv.h"
+
 enum {
   RULE_WORDS = 64,         // of output for each block
   RULE_BYTES = 60 * 1024,  // of shared memory that the descriptor cases read
@@ -430,8 +432,3 @@ static inline DescriptorCase sweep_case(int sweep, int i) {
 static const uint8_t unnamed_bits[] = {14, 15, 30, 31, 46, 47, 48, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61};
 enum { UNNAMED_BITS = sizeof unnamed_bits };
 
-static inline uint64_t rule_hash(uint64_t hash, uint32_t word) {
-  for (int i = 0; i < 4; i++) hash = (hash ^ (word >> 8 * i & 255)) * 0x100000001b3ull;
-  return hash;
-}
-#define RULE_HASH_START 0xcbf29ce484222325ull

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../fnv.h"
+
 #define TENSOR_MAP_MAGIC 0x70616d726f736e74ull
 
 // Limits of a tensor map, CUDA driver API.
@@ -144,12 +146,9 @@ static bool check_fields(const TensorMapFields *fields) {
   return check_spec(&spec, &error);
 }
 
-// FNV-1a of the bytes before the checksum.
+// Of the bytes before the checksum.
 static uint64_t checksum_of(const TensorMapFields *fields) {
-  const uint8_t *bytes = (const uint8_t *)fields;
-  uint64_t hash = 0xcbf29ce484222325ull;
-  for (size_t i = 0; i < offsetof(TensorMapFields, checksum); i++) hash = (hash ^ bytes[i]) * 0x100000001b3ull;
-  return hash;
+  return fnv1a(FNV1A_START, fields, offsetof(TensorMapFields, checksum));
 }
 
 bool emulator_tensor_map(const EmulatorTensorSpec *spec, uint8_t map[EMULATOR_TENSOR_MAP_BYTES], EmulatorError *error) {

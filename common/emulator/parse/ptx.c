@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../fnv.h"
 #include "parser.h"
 
 enum { CHUNK_SIZE = 64 << 10, ALIGNMENT = 16 };
@@ -131,9 +132,7 @@ struct InternSlot {
 };
 
 static uint64_t hash_text(const char *text, size_t length) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-  return mix_key(hash);
+  return mix_key(fnv1a(FNV1A_START, text, length));
 }
 
 static void grow_interned(Parser *parser) {
