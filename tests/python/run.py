@@ -97,7 +97,7 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     python = sys.argv[1]
-    programs = sys.argv[2:] or sorted(glob.glob(os.path.join(FOLDER, "*_*.py")))
+    programs = sys.argv[2:] or sorted(glob.glob(os.path.join(FOLDER, "programs", "*.py")))
     failed = False
     for program in programs:
         if not has_package(python, program):
