@@ -1,8 +1,9 @@
-// f32 and f64 instructions on the emulator. f32 is checked against double, f64 against 113-bit arithmetic: wide enough
-// that rounding the wide result once more gives the correctly rounded one, in every rounding mode.
+// f32 and f64 instructions on the emulator, checked against 113-bit arithmetic: wide enough that rounding the wide result
+// once more gives the correctly rounded one, in every rounding mode.
 #include <criterion/criterion.h>
 #include <fenv.h>
 #include <math.h>
+#include <string.h>
 
 #include "emulator/warp/rounded.h"
 #include "support/run_ptx.h"
@@ -21,29 +22,66 @@ TestSuite(floats);
 
 __extension__ typedef __float128 Quad;
 
+// ---- rounding that no mode of the host takes part in: WebAssembly has none ----
+
+// A result of 113 bits that lacks something: its last bit becomes 1, so that no later rounding takes it for exact.
+static Quad round_to_odd(Quad nearest, Quad lack) {
+  __extension__ typedef unsigned __int128 Bits;
+  Bits bits;
+  memcpy(&bits, &nearest, sizeof bits);
+  if (lack != 0 && bits % 2 == 0) bits += (lack > 0) == (nearest > 0) ? 1 : (Bits)-1;
+  memcpy(&nearest, &bits, sizeof bits);
+  return nearest;
+}
+
+// Subtracting the larger addend from the sum is exact. A sum that cancels is +0, but -0 when rounding down.
+static Quad sum(Quad x, Quad y, int mode) {
+  Quad nearest = x + y;
+  if (nearest == 0) return x == 0 && signbit(x) == signbit(y) ? x : mode == FE_DOWNWARD ? -(Quad)0 : 0;
+  if (!isfinite(nearest)) return nearest;
+  bool swapped = (x < 0 ? -x : x) < (y < 0 ? -y : y);
+  return round_to_odd(nearest, (swapped ? x : y) - (nearest - (swapped ? y : x)));
+}
+
+// Where a result rounded to nearest must move to, as the mode says: to nowhere, down or up. `lack`: what it lacks.
+static int direction(bool positive, Quad lack, int mode) {
+  if (mode == FE_TOWARDZERO) mode = positive ? FE_DOWNWARD : FE_UPWARD;
+  return mode == FE_DOWNWARD && lack < 0 ? -1 : mode == FE_UPWARD && lack > 0 ? 1 : 0;
+}
+
+// Numbers that are exact, or have so many bits that what they lack does not count.
+static float to_f32(Quad x, int mode) {
+  float nearest = (float)x;
+  int moves = direction(x > 0, x - nearest, mode);
+  return moves ? nextafterf(nearest, moves > 0 ? INFINITY : -INFINITY) : nearest;
+}
+
+static double to_f64(Quad x, int mode) {
+  if (isnan(x)) return double_of(0xfff8000000000000);  // an H200's, where no source is a NaN
+  double nearest = (double)x;
+  int moves = direction(x > 0, x - nearest, mode);
+  return moves ? nextafter(nearest, moves > 0 ? INFINITY : -INFINITY) : nearest;
+}
+
 // ---- f32 ----
 
 static float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
 
-// Applies the modifiers that the instruction has around an operation of three f32. Its result is volatile, for else the
-// compiler may see that double adds nothing to an addition, and take the float addition that is to be checked.
-static void expect_f32(const Sample *sample, uint64_t *out, double (*operation)(float, float, float)) {
+// Applies the modifiers that the instruction has around an operation of three f32.
+static void expect_f32(const Sample *sample, uint64_t *out, Quad (*operation)(float, float, float, int)) {
   float in[3], result;
   bool ftz = has_modifier(sample, ".ftz");
   for (int i = 0; i < 3; i++) in[i] = ftz ? flush(float_source(sample, i)) : float_source(sample, i);
-  fesetround(rounding_of(sample));
-  volatile double wide = operation(in[0], in[1], in[2]);
-  result = (float)wide;
-  fesetround(FE_TONEAREST);
+  result = to_f32(operation(in[0], in[1], in[2], rounding_of(sample)), rounding_of(sample));
   if (ftz) result = flush(result);
   if (has_modifier(sample, ".sat")) result = isnan(result) || result <= 0 ? 0 : fminf(result, 1);
   out[0] = isnan(result) ? 0x7fffffff : float_bits(result);
 }
 
 #define EXPECT_F32(name, result)                                                                                       \
-  static double name##_value(float x, float y, float z) {                                                              \
-    (void)x, (void)y, (void)z;                                                                                         \
-    return (double)(result);                                                                                           \
+  static Quad name##_value(float x, float y, float z, int mode) {                                                      \
+    (void)x, (void)y, (void)z, (void)mode;                                                                             \
+    return result;                                                                                                     \
   }                                                                                                                    \
   static void name(const Sample *sample, uint64_t *out) { expect_f32(sample, out, name##_value); }
 
@@ -55,17 +93,14 @@ static float pick(float x, float y, int sign) {
   return (x < y) == (sign > 0) ? x : y;
 }
 
-EXPECT_F32(add, (double)x + y)
-EXPECT_F32(sub, (double)x - y)
-EXPECT_F32(rounded_product, x *(double)y)
+EXPECT_F32(add, sum(x, y, mode))
+EXPECT_F32(sub, sum(x, -y, mode))
+EXPECT_F32(rounded_product, (Quad)x *y)
 
 // .ftz judges the result rounded to 24 bits, as if there were smaller exponents: what is below 2^-126 then is zero.
 static void flush_lifted(const Sample *sample, uint64_t *out, Quad exact) {
-  fesetround(rounding_of(sample));
-  volatile Quad scaled = exact * 0x1p126;
-  volatile float rounded = (float)scaled;
-  fesetround(FE_TONEAREST);
-  if (has_modifier(sample, ".ftz") && fabsf(rounded) < 1) out[0] &= 0x80000000;
+  float lifted = to_f32(exact * 0x1p126, rounding_of(sample));
+  if (has_modifier(sample, ".ftz") && fabsf(lifted) < 1) out[0] &= 0x80000000;
 }
 
 static float flushed(const Sample *sample, int i) {
@@ -77,29 +112,30 @@ static void mul(const Sample *sample, uint64_t *out) {
   flush_lifted(sample, out, (Quad)flushed(sample, 0) * flushed(sample, 1));
 }
 
-EXPECT_F32(rounded_quotient, (double)x / y)
+EXPECT_F32(rounded_quotient, (Quad)x / y)
 static void divide(const Sample *sample, uint64_t *out) {
   rounded_quotient(sample, out);
   flush_lifted(sample, out, (Quad)flushed(sample, 0) / flushed(sample, 1));
 }
 
-EXPECT_F32(rounded_reciprocal, 1 / (double)x)
+EXPECT_F32(rounded_reciprocal, 1 / (Quad)x)
 static void reciprocal(const Sample *sample, uint64_t *out) {
   rounded_reciprocal(sample, out);
   flush_lifted(sample, out, 1 / (Quad)flushed(sample, 0));
 }
 
-EXPECT_F32(rounded_sum, fmaf(x, y, z))
+EXPECT_F32(rounded_sum, sum((Quad)x *y, z, mode))
 static void multiply_add(const Sample *sample, uint64_t *out) {
   rounded_sum(sample, out);
-  flush_lifted(sample, out, (Quad)flushed(sample, 0) * flushed(sample, 1) + flushed(sample, 2));
+  flush_lifted(sample, out,
+               sum((Quad)flushed(sample, 0) * flushed(sample, 1), flushed(sample, 2), rounding_of(sample)));
 }
 
 // Results that a subnormal's last bit would lift to 2^-126.
-EXPECT_F32(half_of_largest, (double)0x1.fffffep-126f / x)
-EXPECT_F32(over_next_to_largest, x / (double)0x1.000002p126f)
-EXPECT_F32(tiny_product_and, fmaf(0x1p-25f, 0x1p-126f, x))
-EXPECT_F32(larger_tiny_product_and, fmaf(0x1p-24f, 0x1.000002p-126f, x))
+EXPECT_F32(half_of_largest, (Quad)0x1.fffffep-126f / x)
+EXPECT_F32(over_next_to_largest, x / (Quad)0x1.000002p126f)
+EXPECT_F32(tiny_product_and, sum(0x1p-151, x, mode))
+EXPECT_F32(larger_tiny_product_and, sum(0x1.000002p-150, x, mode))
 static void lifted_quotient(const Sample *sample, uint64_t *out) {
   half_of_largest(sample, out);
   flush_lifted(sample, out, (Quad)0x1.fffffep-126f / flushed(sample, 0));
@@ -110,18 +146,18 @@ static void lifted_quotient_up(const Sample *sample, uint64_t *out) {
 }
 static void lifted_sum(const Sample *sample, uint64_t *out) {
   tiny_product_and(sample, out);
-  flush_lifted(sample, out, (Quad)0x1p-151 + flushed(sample, 0));
+  flush_lifted(sample, out, sum(0x1p-151, flushed(sample, 0), rounding_of(sample)));
 }
 static void lifted_sum_up(const Sample *sample, uint64_t *out) {
   larger_tiny_product_and(sample, out);
-  flush_lifted(sample, out, (Quad)0x1.000002p-150 + flushed(sample, 0));
+  flush_lifted(sample, out, sum(0x1.000002p-150, flushed(sample, 0), rounding_of(sample)));
 }
 
 EXPECT_F32(square_root, sqrt((double)x))
 EXPECT_F32(absolute, fabsf(x))
 EXPECT_F32(negate, -x)
-EXPECT_F32(plus_one, (double)x + 1)
-EXPECT_F32(sub_from_tenth, (double)0.1f - x)
+EXPECT_F32(plus_one, sum(x, 1, mode))
+EXPECT_F32(sub_from_tenth, sum(0.1f, -x, mode))
 EXPECT_F32(smaller, pick(x, y, 1))
 EXPECT_F32(larger, pick(x, y, -1))
 EXPECT_F32(smaller_nan, isnan(x) || isnan(y) ? NAN : pick(x, y, 1))
@@ -260,37 +296,10 @@ Test(floats, approximations) {
 
 // ---- f64 ----
 
-// A result rounded as the mode says: the result to nearest, or its neighbour on the side of what it lacks.
-static double rounded(double nearest, Quad lack, int mode) {
-  bool positive = nearest > 0 || (nearest == 0 && lack > 0);
-  if (mode == FE_TOWARDZERO) mode = positive ? FE_DOWNWARD : FE_UPWARD;
-  if (mode == FE_DOWNWARD && lack < 0) return nextafter(nearest, -INFINITY);
-  if (mode == FE_UPWARD && lack > 0) return nextafter(nearest, INFINITY);
-  return nearest;
-}
-
-// The exact product and, up to 113 bits, the exact quotient less what is nearest to them.
-static double product(double x, double y, int mode) { return rounded(x * y, (Quad)x * y - x * y, mode); }
-static double quotient(double x, double y, int mode) { return rounded(x / y, (Quad)x / y - x / y, mode); }
-
-// Subtracting the larger addend from the sum is exact. A sum that cancels is +0, but -0 when rounding down.
-static double sum(double x, double y, int mode) {
-  double larger = fabs(x) > fabs(y) ? x : y, smaller = fabs(x) > fabs(y) ? y : x, nearest = x + y;
-  if (nearest == 0 && !(x == 0 && signbit(x) == signbit(y))) return mode == FE_DOWNWARD ? -0.0 : 0.0;
-  return rounded(nearest, smaller - ((Quad)nearest - larger), mode);
-}
-
 // The NaN that an H200 makes of a NaN source: quiet, with its sign and payload. Of several, the second one's; fma's
 // addend counts after the second factor, before the first one.
 static double quiet(double x) { return double_of(double_bits(x) | 0x0008000000000000); }
 static double or_nan(double x, double y, double result) { return isnan(y) ? quiet(y) : isnan(x) ? quiet(x) : result; }
-
-static double fused(double x, double y, double z, int mode) {
-  fesetround(mode);
-  double result = fma(x, y, z);
-  fesetround(FE_TONEAREST);
-  return result;
-}
 
 #define EXPECT_F64(name, result)                                                                                       \
   static void name(const Sample *sample, uint64_t *out) {                                                              \
@@ -321,20 +330,20 @@ static double root(double x, int mode) {
   return middle * middle > x ? low : high;
 }
 
-EXPECT_F64(add_f64, or_nan(x, y, sum(x, y, mode)))
-EXPECT_F64(sub_f64, or_nan(x, y, sum(x, -y, mode)))
-EXPECT_F64(mul_f64, or_nan(x, y, product(x, y, mode)))
-EXPECT_F64(div_f64, quotient(x, y, mode))
-EXPECT_F64(rcp_f64, quotient(1, x, mode))
+EXPECT_F64(add_f64, or_nan(x, y, to_f64(sum(x, y, mode), mode)))
+EXPECT_F64(sub_f64, or_nan(x, y, to_f64(sum(x, -y, mode), mode)))
+EXPECT_F64(mul_f64, or_nan(x, y, to_f64((Quad)x *y, mode)))
+EXPECT_F64(div_f64, to_f64((Quad)x / y, mode))
+EXPECT_F64(rcp_f64, to_f64(1 / (Quad)x, mode))
 EXPECT_F64(sqrt_f64, root(x, mode))
 EXPECT_F64(rsqrt_f64, 1 / sqrtl((long double)x))
-EXPECT_F64(fma_f64, isnan(y) ? quiet(y) : or_nan(x, z, fused(x, y, z, mode)))
+EXPECT_F64(fma_f64, isnan(y) ? quiet(y) : or_nan(x, z, to_f64(sum((Quad)x *y, z, mode), mode)))
 EXPECT_F64(abs_f64, or_nan(0, x, fabs(x)))
 EXPECT_F64(neg_f64, or_nan(0, x, -x))
 EXPECT_F64(min_f64, pick_double(x, y, 1))
 EXPECT_F64(max_f64, pick_double(x, y, -1))
 EXPECT_F64(copysign_f64, copysign(y, x))
-EXPECT_F64(plus_tenth, or_nan(x, 0.1, sum(x, 0.1, mode)))
+EXPECT_F64(plus_tenth, or_nan(x, 0.1, to_f64(sum(x, 0.1, mode), mode)))
 
 // The high words of a source and of the result; subnormals count as zero.
 static double gross(double x) {

@@ -61,4 +61,4 @@ $(WEB)/suites.js: $(WEB_SUITE_OBJECTS) $(WEB)/parts.a
 	  -o $(WEB_APART)/$(@F) $(WEB_PLACE)
 # As for the native suites: run_tests in tests.mk. Where arithmetic is the matter, QUICK=1 runs all.
 WEB_ENVIRONMENT := HL_ROOT=./ PTX_DIR=build/ptx HAZARD_PTX_DIR=build/hazards COUNTERS_PTX=$(COUNTERS_PTX) BUILT=build
-WEB_PATTERNS := $(if $(QUICK),float/ rounded/ convert/ half/ integer/ golden wgmma/)
+WEB_PATTERNS := $(if $(QUICK),floats/ rounded/ convert/ half/ integer/ golden wgmma/)
