@@ -34,15 +34,14 @@ struct BlockShare {
   int batch, head, keys, first, end;
 };
 
-// The sequences are launched in groups of 32, and in each group the longest comes first. This finds the sequence at a
-// place of that order, and its keys. Lane l counts how many sequences of the group come before sequence l.
+// Of up to 32 sequences the longest comes first, then the next longest. This finds the sequence at a place of that
+// order, and its keys. Lane l counts how many sequences come before sequence l.
 static __device__ void find_sequence(const Work &work, int place, BlockShare &share) {
-  int lane = threadIdx.x % WARP, group = place / WARP * WARP, size = min(work.batch - group, (int)WARP), before = 0;
-  int keys = keys_of(work, group + lane), own = keys * WARP - lane;  // no two are equal
-  for (int l = 0; l < size; l++) before += __shfl_sync(ALL_LANES, own, l) > own;
-  int found = __ffs(__ballot_sync(ALL_LANES, lane < size && before == place - group)) - 1;
-  share.batch = group + found;
-  share.keys = __shfl_sync(ALL_LANES, keys, found);
+  int lane = threadIdx.x % WARP, keys = keys_of(work, lane), before = 0;
+  int own = keys * WARP - lane;  // no two are equal
+  for (int l = 0; l < work.batch; l++) before += __shfl_sync(ALL_LANES, own, l) > own;
+  share.batch = __ffs(__ballot_sync(ALL_LANES, lane < work.batch && before == place)) - 1;
+  share.keys = __shfl_sync(ALL_LANES, keys, share.batch);
 }
 
 template <int HEAD_DIM> struct BlockProducer {
