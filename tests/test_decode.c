@@ -482,7 +482,7 @@ static void expect_row(const char *stage, const char *options, const char *field
 Test(gpu_decode, records_lengths_pages_queries_and_splits) {
   if (!getenv("HL_GPU")) cr_skip_test("no GPU: make test-gpu runs this");
   expect_row("stage-13f", "--lengths=5,64,0 --queries=2 --head-dim=64", ",3,8,2,64,64,2,16,5 64 0,,normal,");
-  expect_row("stage-13g", "--lengths=full --head-dim=64 --splits=1", ",3,8,2,64,64,4,16,full,1,normal,");
+  expect_row("stage-13g", "--lengths=full --queries=1 --head-dim=64 --splits=1", ",3,8,2,64,64,1,16,full,1,normal,");
   expect_row("stage-22", "--lengths=full --splits=3", ",3,8,2,64,128,1,16,full,3,normal,");
   expect_row("stage-22", "--lengths=full --splits=100", ",3,8,2,64,128,1,16,full,4,normal,");  // 64 keys are 4 tiles
 }

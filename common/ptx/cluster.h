@@ -54,9 +54,12 @@ static __device__ __forceinline__ float load_cluster(uint32_t from) {
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
   return x;
 }
-static __device__ __forceinline__ float2 load_cluster_pair(uint32_t from) {
-  float2 x;
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(from) : "memory");
+static __device__ __forceinline__ float4 load_cluster_four(uint32_t from) {
+  float4 x;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+               : "r"(from)
+               : "memory");
   return x;
 }
 

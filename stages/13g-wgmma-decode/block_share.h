@@ -34,6 +34,16 @@ struct BlockShare {
   int batch, head, keys, first, end;
 };
 
+// Of up to 32 sequences the longest comes first, then the next longest. This finds the sequence at a place of that
+// order, and its keys. Lane l counts how many sequences come before sequence l.
+static __device__ void find_sequence(const Work &work, int place, BlockShare &share) {
+  int lane = threadIdx.x % WARP, keys = keys_of(work, lane), before = 0;
+  int own = keys * WARP - lane;  // no two are equal
+  for (int l = 0; l < work.batch; l++) before += __shfl_sync(ALL_LANES, own, l) > own;
+  share.batch = __ffs(__ballot_sync(ALL_LANES, lane < work.batch && before == place)) - 1;
+  share.keys = __shfl_sync(ALL_LANES, keys, share.batch);
+}
+
 template <int HEAD_DIM> struct BlockProducer {
   static constexpr int KEYS = BLOCK_KEYS_OF(HEAD_DIM);
 

@@ -11,7 +11,10 @@ template <int HEAD_DIM> __device__ void decode(const Maps &maps, const Work &wor
   int warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0);  // tells ptxas that all lanes have the same
   int rank = cluster_rank(), blocks = cluster_size(), first = (int)blockIdx.x / blocks * ROWS;
   BlockShare share = {(int)blockIdx.z, (int)blockIdx.y};
-  share.keys = keys_of(work, share.batch);
+  if (work.lengths && work.batch <= WARP)
+    find_sequence(work, blockIdx.z, share);
+  else
+    share.keys = keys_of(work, share.batch);
   int tiles = tiles_of<BLOCK_KEYS_OF(HEAD_DIM)>(share.keys);
   share.first = (int)((long)tiles * rank / blocks), share.end = (int)((long)tiles * (rank + 1) / blocks);
   if (threadIdx.x == 0) shared.init();

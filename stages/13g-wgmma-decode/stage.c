@@ -5,7 +5,7 @@
 
 #include "block_tiles.h"
 
-enum { RAGGED_TILES = 16, WAVES = 8 };  // where lengths may differ: tiles of a block of the longest, and waves at most
+enum { RAGGED_KEYS = 2048, WAVES = 8 };  // where lengths may differ: keys of a block of the longest, and waves at most
 
 static int chunks_of(const DecodeShape *shape) { return (rows_of_head(shape) + ROWS - 1) / ROWS; }
 
@@ -33,7 +33,7 @@ static int blocks_of(const Decode *decode, int sm_count) {
   int blocks = decode->splits ? decode->splits : even_blocks(shape, sm_count);
   if (!decode->splits && decode->lengths) {
     long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), all = (long)sm_count * BLOCKS_PER_SM * WAVES;
-    long ragged = all / heads < tiles / RAGGED_TILES ? all / heads : tiles / RAGGED_TILES;
+    long ragged = all / heads < shape->keys / RAGGED_KEYS ? all / heads : shape->keys / RAGGED_KEYS;
     if (ragged > blocks) blocks = (int)ragged;
   }
   return blocks < most ? blocks : most;
