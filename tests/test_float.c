@@ -1,5 +1,5 @@
-// f32 and f64 instructions on the emulator, checked against 113-bit arithmetic: wide enough that rounding its result once
-// more gives the correctly rounded one, in every rounding mode.
+// f32 and f64 instructions on the emulator, checked against 113-bit arithmetic: wide enough that rounding its result
+// once more gives the correctly rounded one, in every rounding mode.
 #include <criterion/criterion.h>
 #include <fenv.h>
 #include <math.h>
