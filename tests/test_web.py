@@ -38,7 +38,7 @@ RUNS = {
     "--rotate": ("--rotate --scales=head --input=outliers",),
     "--deterministic": ("--seqlen=160 --deterministic",),
     "--window": ("--seqlen=130 --window=33 --schedule=2",),
-    "--keys": ("--keys=131 --head-dim=128 --schedule=3",),
+    "--keys": ("--keys=131 --schedule=3", "--keys=131 --head-dim=128 --schedule=3"),
     "--size": ("--m=130 --n=72 --k=136 --schedule=3",),
     "--hazards": ("--hazards=off", "--counters", "--steps", "--steps --values=33", "--step-limit=100", "--no-such-option"),
 }
@@ -48,7 +48,8 @@ def runs_of(stage):
     """The options of the runs that are compared."""
     shown = subprocess.run([f"./stage-{number_of(stage)}", "--help"], capture_output=True, text=True, check=True).stdout
     words = {word.split("=")[0] for word in shown.split()}
-    return ["", *(run for option, runs in RUNS.items() if option in words and not QUICK for run in runs)]
+    return ["", *(run for option, runs in RUNS.items() if option in words and not QUICK for run in runs
+                  if "--head-dim" in words or "--head-dim" not in run)]
 
 
 def run(command, options):
