@@ -12,6 +12,7 @@
 import functools
 import html
 import os
+import re
 
 import listing
 from break_ptx import concerns_host, has_variant
@@ -28,7 +29,7 @@ HEAD_DIM, CAUSAL = ["head-dim", [64, 128]], ["causal", False]
 # By the word with which stage.c says what the stage computes: its options and their values. A list has those to choose from.
 FIELDS = {".decode =": [["keys", 400], ["heads", 8], ["kv-heads", 2], HEAD_DIM],
           ".gemm =": [["m", 384], ["n", 512], ["k", 192]],
-          ".windowed =": [["seqlen", 300], HEAD_DIM],
+          ".windowed =": [["seqlen", 300]],
           ".launch =": [["seqlen", 128], HEAD_DIM, CAUSAL]}
 EVERYWHERE = [["input", list(INPUTS)], ["schedule", 0]]
 
@@ -43,7 +44,8 @@ def is_there(stage):
 def fields_of(stage):
     """The options of a stage for which the bench has a field."""
     code = read(f"stages/{stage}/stage.c")
-    return next((fields + EVERYWHERE for word, fields in FIELDS.items() if word in code), [])
+    fields = next((fields + EVERYWHERE for word, fields in FIELDS.items() if word in code), [])
+    return [field for field in fields if field is not HEAD_DIM or not re.search(r"\.head_dim = \d", code)]
 
 
 def edits_of(change):

@@ -15,6 +15,7 @@ import html5lib
 
 sys.path.insert(0, "common/book")
 # pylint: disable=wrong-import-position
+import bench
 import checks
 import contents
 import exercises
@@ -152,6 +153,19 @@ class Faults(unittest.TestCase):
             Writer("x.md", None).html_of("<script>alert(1)</script>\n")
         with self.assertRaisesRegex(Misfit, "no such lines any more"):
             patched("stages/06-tma/tiles.h", "@@ -3,2 +3,2 @@\n-a line that is not there\n+another\n")
+
+
+class Bench(unittest.TestCase):
+    def test_offers_no_option_that_the_stage_refuses(self):
+        built = [stage for stage in STAGES if os.path.exists(f"stage-{number_of(stage)}")]
+        if not built:
+            self.skipTest("no stage is built: make root")
+        for stage in built:
+            program = f"./stage-{number_of(stage)}"
+            shown = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
+            for name, _ in bench.fields_of(stage):
+                with self.subTest(stage, field=name):
+                    self.assertIn(f"--{name}", shown)
 
 
 class Light(unittest.TestCase):
