@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../emulator/fnv.h"
+#include "../emulator/host/fnv.h"
 #include "backend.h"
 
 // ---- errors ----

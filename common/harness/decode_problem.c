@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "../emulator/fnv.h"
+#include "../emulator/host/fnv.h"
 #include "harness.h"
 
 enum { MAX_HEAD_DIM = 128 };

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "../emulator/emulator.h"
-#include "../emulator/fnv.h"
+#include "../emulator/host/fnv.h"
 #include "counters.h"
 #include "harness.h"
 

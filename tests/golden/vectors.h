@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../../common/emulator/fnv.h"
+#include "../../common/emulator/host/fnv.h"
 
 enum { GOLDEN_M = 64, GOLDEN_N = 64, GOLDEN_K = 16, GOLDEN_RESULTS = GOLDEN_M * GOLDEN_N };
 

@@ -27,7 +27,7 @@
 #include <map>
 #include <string>
 
-#include "../../common/emulator/fnv.h"
+#include "../../common/emulator/host/fnv.h"
 #include "function.cuh"
 
 std::vector<Function> &functions() {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../../common/emulator/fnv.h"
+#include "../../common/emulator/host/fnv.h"
 
 enum {
   RULE_WORDS = 64,         // of output for each block

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../fnv.h"
+#include "../host/fnv.h"
 
 #define TENSOR_MAP_MAGIC 0x70616d726f736e74ull
 

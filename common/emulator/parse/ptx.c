@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../fnv.h"
+#include "../host/fnv.h"
 #include "parser.h"
 
 enum { CHUNK_SIZE = 64 << 10, ALIGNMENT = 16 };
