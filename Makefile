@@ -17,6 +17,10 @@ MINE ?= mine
 INPUTS ?= 1048576
 RELEASES ?= 11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9
 
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)# on all cores, unless told otherwise
+endif
+
 .DEFAULT_GOAL := help
 include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk book.mk web.mk)
 include $(wildcard common/baselines/*/build.mk)
