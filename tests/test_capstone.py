@@ -17,7 +17,7 @@ sys.path.insert(0, "common/course")
 import capstone
 import course
 from part import part_of
-from workshop import number_of, read, run
+from workshop import make, number_of, read, run
 
 
 def command(word, mine):
@@ -315,6 +315,7 @@ class Capstones(unittest.TestCase):
 
 if __name__ == "__main__":
     stages = [f"stage-{number_of(each.stage)}" for each in capstone.CAPSTONES.values()]
-    if subprocess.run(["make", "--no-print-directory", *stages], check=False).returncode:
-        sys.exit(2)
+    built = make(stages)
+    if built.returncode:
+        sys.exit(built.stdout)
     unittest.main(verbosity=0)

@@ -23,6 +23,7 @@ import holes
 from change import attempts, text_of
 from diagnosis import diagnosis
 from part import part_of
+from workshop import make
 
 NUMBERS = [word for word in sys.argv[1:] if word[0].isdigit()] or [course.number_of(stage) for stage in course.STAGES]
 NO_KERNEL = "the module has no kernel"  # with QUICK one may be left out that a run wants after all
@@ -409,6 +410,7 @@ class Grades(unittest.TestCase):
 
 if __name__ == "__main__":
     # Before the tests: they run side by side, and would build one stage several times at once.
-    if subprocess.run(["make", "--no-print-directory", *(f"stage-{number}" for number in NUMBERS)], check=False).returncode:
-        sys.exit(2)
+    built = make([f"stage-{number}" for number in NUMBERS])
+    if built.returncode:
+        sys.exit(built.stdout)
     unittest.main(argv=sys.argv[:1] + [word for word in sys.argv[1:] if not word[0].isdigit()], verbosity=0)
