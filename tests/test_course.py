@@ -2,7 +2,8 @@
 
 Runs in the repository's root: python3 tests/test_course.py [stage numbers] [classes of tests]. QUICK=1 in the
 environment leaves out what costs most and shows least: ptxas where no lesson speaks of it, and kernels that no run of
-the mistake or task launches. A third of the time remains. PART=2/3 tests a third of the mistakes, tasks and attempts (part.py).
+the mistake or task launches. A third of the time remains. PART=2/3 tests a third of the mistakes, tasks and attempts
+(part.py).
 """
 import concurrent.futures
 import glob
