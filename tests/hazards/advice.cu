@@ -549,7 +549,7 @@ extern "C" __global__ void one_stores(int *out) {
 
 // No update of one place: a thread adds to its own place what lies in another's.
 // launch tree_sum: grid 1 block 64 args float[64] float[1]=zero
-// ADVICE(tree_sum): Put __syncthreads() after the store at line {HAZARD}, before
+// ADVICE(tree_sum): after the store at line {HAZARD}, before
 extern "C" __global__ void tree_sum(const float *in, float *out) {
   __shared__ float sums[64];
   int t = threadIdx.x;
