@@ -416,7 +416,7 @@ extern "C" __global__ void elected_twice(const float *in, float *out) {
 
 // Rows of 72 halves have 64 that are written, and the matrix that is loaded is 72 wide.
 // launch padded_rows: grid 1 block 32 args half[1024] float[32]=zero
-// ADVICE(padded_rows): the padding of `queries`, columns 64 to 71 of rows of 72
+// ADVICE(padded_rows): columns 64 to 71 of each row of 72 in `queries`
 // ADVICE(padded_rows): Read only the columns that are written
 extern "C" __global__ void padded_rows(const half *in, float *out) {
   __shared__ alignas(16) half queries[16 * 72];
