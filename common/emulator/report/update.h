@@ -3,8 +3,8 @@
 
 #include "../warp/machine.h"
 
-// Whether a load, or a copy of it in an unrolled loop, and a store belong to one update: each thread that executes the
-// load stores to the same address soon after, and what or whether it stores follows from what it has loaded. Between two
+// Whether a load and a store, or its copy in an unrolled loop, belong to one update: each thread that executes the load
+// stores to the same address soon after, and what or whether it stores follows from what it has loaded. Between two
 // threads no barrier repairs that.
 bool is_update(const Program *program, const Inst *load, const Inst *store);
 
