@@ -1,5 +1,6 @@
 // The bench beside a lesson: runs the stage's kernel, or one of its mistakes, in a worker, and shows at the source's lines
-// what the emulator found and counted. The address holds what was run: #run&kernel=5&seqlen=256.
+// what the emulator found and counted. The address holds what was run: #run&kernel=5b&o=--seqlen=256; all runs of a
+// mistake: #run&mistake=5; or a kernel of the reader's: #run&kernel=own&of=5b&edits=..., the lines that differ from 5b's.
 "use strict";
 
 const bench = byId("Bench"), options = byId("Options");
@@ -12,7 +13,8 @@ const listings = {};  // by path: a promise of the lines as HTML
 const kernels = {};   // by name: a promise of the text of its PTX
 
 const STEPS = "--step-limit=20000000";  // of a mistake, as make break-NN-K has it: it may go on for ever
-const WIDE = "(min-width: 82rem)";  // as in book.css: there the bench stands beside the lesson
+const WIDE = matchMedia("(min-width: 82rem)");  // as in book.css: there the bench stands beside the lesson
+const LONGEST = 6000;  // characters of edits in an address: some programs cut a longer link
 
 const COUNTERS = [["warp instructions", /^smsp__inst_executed\.sum$/], ["barriers and waits", /^inst_synchronisation$/],
   ["special functions", /^inst_mufu$/], ["wavefronts of shared memory", /wavefronts_mem_shared/],
@@ -80,10 +82,20 @@ function setOptions(words) {
   options.elements.more.value = left.join(" ");
 }
 
+// What is chosen. Edits that are too long for an address are left out, and the reader is told.
 function keepInAddress() {
   const state = new URLSearchParams({kernel: byId("Kernel").value});
+  let isWhole = true;
+  if (state.get("kernel") == "own") {
+    const edits = JSON.stringify(own.edits());
+    state.set("of", own.of);
+    state.set("lines", own.base.split("\n").length);
+    isWhole = edits.length <= LONGEST;
+    if (isWhole) state.set("edits", edits);
+  }
   for (const word of chosenOptions()) state.append("o", word);
-  history.replaceState(null, "", "#run&" + state);
+  history.replaceState(null, "", isWhole ? "#run&" + state : location.pathname);
+  return isWhole;
 }
 
 // ---- runs ----
@@ -96,6 +108,56 @@ function textOf(name) {
   kernels[name].catch(() => delete kernels[name]);
   return kernels[name];
 }
+
+// The PTX that a reader edits: `base` is the text of the kernel `of`, as it was before.
+const own = {
+  of: "", base: "", field: byId("Own").querySelector("textarea"),
+
+  // Takes another kernel's text, unless the reader has changed this one's.
+  async load(of) {
+    if (this.field.value != this.base || mistakeOf(of)?.needs || (this.base && of == this.of)) return;
+    const base = await textOf(stage + (of && `-${of}`));
+    Object.assign(this, {of, base});
+    this.field.value = base;
+  },
+
+  // [[line, how many lines go, [the lines that come]], ...], from the top, counted from 0. Where the texts differ, they
+  // are the same again from three equal lines on.
+  edits() {
+    const before = this.base.split("\n"), after = this.field.value.split("\n"), found = [];
+    const meets = (b, a) => b <= before.length && a <= after.length && [0, 1, 2].every(i => before[b + i] == after[a + i]);
+    for (let b = 0, a = 0; b < before.length || a < after.length;) {
+      if (before[b] == after[a]) {
+        b++;
+        a++;
+        continue;
+      }
+      let gone = before.length - b, come = after.length - a;
+      search: for (let lines = 1; lines < 300; lines++) {
+        for (let some = 0; some <= lines; some++) {
+          if (!meets(b + some, a + lines - some)) continue;
+          [gone, come] = [some, lines - some];
+          break search;
+        }
+      }
+      found.push([b, gone, after.slice(a, a + come)]);
+      b += gone;
+      a += come;
+    }
+    return found;
+  },
+
+  // The edits of a link; `lines`: how many lines the kernel had when it was made.
+  async edit(of, lines, edits) {
+    this.field.value = this.base;
+    await this.load(of);
+    const text = this.base.split("\n");
+    if (text.length != lines) throw new Error("this link was made for another version of the kernel");
+    for (const [line, gone, come] of JSON.parse(edits).reverse()) text.splice(line, gone, ...come.map(String));
+    this.field.value = text.join("\n");
+    byId("Own").open = true;
+  },
+};
 
 // What the promise brings; an error as soon as the runs that it belongs to are stopped.
 function unlessStopped(promise, {signal}) {
@@ -125,23 +187,26 @@ function stop() {
   running = undefined;
 }
 
+// Takes away what the page says of a run.
+function forget() {
+  for (const name of ["Guessed", "Runs", "Happened"]) byId(name).replaceChildren();
+  shown = null;
+}
+
 // One run after the other; each is {kernel, options, shows}. Their buttons appear as they end. New runs stop those before.
 async function runAll(requests) {
   stop();
   const mine = running = new AbortController();
   byId("Run").hidden = true;
   byId("Stop").hidden = false;
-  byId("Runs").replaceChildren();
-  byId("Happened").replaceChildren();
-  shown = null;
+  forget();
   const done = [];
   try {
     for (const {kernel, options: words, shows, refused} of requests) {
       say("loading ...");
-      const ptx = refused ? "" : kernel == "own" ? byId("Own").querySelector("textarea").value :
-        await unlessStopped(textOf(stage + (kernel ? `-${kernel}` : "")), mine);
+      const ptx = refused ? "" : kernel == "own" ? own.field.value : await unlessStopped(textOf(stage + (kernel ? `-${kernel}` : "")), mine);
       const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
-        await work({stage, variant: mistakeOf(kernel)?.variant, ptx, edited: kernel == "own",
+        await work({stage, variant: mistakeOf(kernel == "own" ? own.of : kernel)?.variant, ptx, edited: kernel == "own",
           options: kernel ? [STEPS, ...words] : words}, mine);
       done.push({kernel, options: words, result, shows: shows ?? []});
       showRuns(done);
@@ -196,7 +261,7 @@ function hazardCard([hazard, times], place) {
   for (const spot of [hazard.here, hazard.other]) {
     if (!spot?.file) continue;
     const button = element("button", {type: "button", textContent: where(spot)});
-    button.addEventListener("click", () => goTo(spot));
+    button.addEventListener("click", () => { goTo(spot); showPane(); });
     card.append(button);
   }
   if (times > 1) card.append(element("span", {textContent: `and ${times - 1} more at the same lines`}));
@@ -207,6 +272,7 @@ const squeezed = text => text.split(/\s+/).join(" ");
 
 function show(one, done) {
   shown = one;
+  performance.mark("result");  // for tests
   const {result} = one, outcome = outcomeOf(result);
   [...byId("Runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == one));
   const line = result.report.match(/^result +(.*)$/m)?.[1] ?? result.error ?? result.errors.trim().split("\n")[0];
@@ -249,7 +315,10 @@ function linesOf(path) {
   return listings[path];
 }
 
-const chosenMistake = () => mistakeOf(shown ? shown.kernel : byId("Kernel").value);
+function chosenMistake() {
+  const kernel = shown ? shown.kernel : byId("Kernel").value;
+  return mistakeOf(kernel == "own" ? own.of : kernel);
+}
 
 // The number of the first line that a mistake changes, in the file that is shown.
 function firstEdit() {
@@ -317,13 +386,19 @@ function goTo({file, line}, isNamed) {
   showSource(line, isNamed);
 }
 
+// The reports may have pushed the source out of sight.
+function showPane() {
+  const box = bench.getBoundingClientRect(), pane = byId("Pane").getBoundingClientRect();
+  if (pane.top < box.top || pane.bottom > box.bottom) bench.scrollTop += pane.top - box.top - 60;
+}
+
 // A name in the lesson leads to its line; while the bench stands beside the lesson, on the bench.
 function showNames() {
   for (const link of document.querySelectorAll("article a.code")) {
     const [, file, line] = link.getAttribute("href").match(/^(?:\.\.\/)*(.*)\.html(?:#L(\d+))?$/) ?? [];
     if (!data.files.includes(file)) continue;
     link.addEventListener("click", event => {
-      const isBeside = document.body.classList.contains("benched") && matchMedia(WIDE).matches;
+      const isBeside = isBenched() && WIDE.matches;
       if (!isBeside || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       goTo({file, line}, true);
@@ -335,44 +410,61 @@ function showNames() {
 
 function chooseMistake(number) {
   openBench();
-  const parts = partsOf(number);
-  byId("Kernel").value = parts[0].key;
-  shown = null;
-  byId("Runs").replaceChildren();
-  byId("Happened").replaceChildren();
-  const typed = parts.find(part => part.needs);
-  byId("Guess").hidden = Boolean(typed);
-  say(typed ? `This mistake changes more than the kernel. At home: make break-${stage}-${number}` : "");
+  stop();
+  forget();
+  const parts = partsOf(number), here = parts.filter(part => !part.needs);
+  byId("Kernel").value = (here[0] ?? parts[0]).key;
+  byId("Guess").hidden = !here.length;
   byId("Guess").reset();
   byId("Guess").dataset.number = number;
-  setOptions((parts[0].runs[0]?.[0] ?? "").split(/\s+/).filter(word => word));
+  say("");
+  setOptions(((here[0] ?? parts[0]).runs[0]?.[0] ?? "").split(/\s+/).filter(word => word));
   showSource(firstEdit());
-  if (!typed) byId("Guess").querySelector("input").focus({preventScroll: true});
+  if (here.length) byId("Guess").querySelector("input").focus({preventScroll: true});
+  else byId("Happened").replaceChildren(...parts.map(typedCard));
 }
 
-byId("Guess").addEventListener("submit", async event => {
-  event.preventDefault();
-  const guess = new FormData(event.target).get("guess"), number = event.target.dataset.number;
-  event.target.hidden = true;
-  const requests = partsOf(number).flatMap(part => part.refused ? [{kernel: part.key, options: [], shows: [], refused: part.refused}] :
-    part.runs.map(([words, shows]) => ({kernel: part.key, options: words.split(/\s+/).filter(word => word), shows})));
-  keepInAddress();
-  const done = await runAll(requests);
+// What to type for a mistake that cannot run here, and what it shows then.
+function typedCard({key, needs, prints}) {
+  const command = element("code", {textContent: `make break-${stage}-${parseInt(key)}`});
+  return element("section", {className: "typed"}, element("p", {}, `Mistake ${key} ${needs} At home type `, command, "."),
+    element("details", {}, element("summary", {textContent: "What it prints"}), element("pre", {textContent: prints.join("\n")})));
+}
+
+// All runs of a mistake, one after the other.
+async function runMistake(number, guess) {
+  byId("Guess").hidden = true;
+  const parts = partsOf(number), words = text => text.split(/\s+/).filter(word => word);
+  const done = await runAll(parts.filter(part => !part.needs).flatMap(({key: kernel, refused, runs}) =>
+    refused ? [{kernel, options: [], shows: [], refused}] : runs.map(([text, shows]) => ({kernel, options: words(text), shows}))));
   if (!done.length) return;
   const met = [...new Set(done.map(({result}) => outcomeOf(result)))].map(outcome => OUTCOMES[outcome]);
   const happened = met.length == 1 ? met[0] : `in one run ${met.join("; in another one ")}`;
-  byId("Happened").prepend(element("p", {className: "guessed",
-    textContent: `Your guess: ${OUTCOMES[guess]}. What happened: ${happened}.`}));
+  byId("Guessed").append(...guess ? [element("p", {className: "guessed",
+    textContent: `Your guess: ${OUTCOMES[guess]}. What happened: ${happened}.`})] : [],
+    ...parts.filter(part => part.needs).map(typedCard));
+}
+
+byId("Guess").addEventListener("submit", event => {
+  event.preventDefault();
+  const guess = new FormData(event.target).get("guess"), number = event.target.dataset.number;
+  history.replaceState(null, "", `#run&mistake=${number}`);
+  runMistake(number, guess);
 });
 
 // ---- the form, and the address ----
 
-function runChosen() {
+async function runChosen() {
   const kernel = byId("Kernel").value, one = mistakeOf(kernel);
   byId("Guess").hidden = true;
-  if (one?.needs) return say(`This mistake changes more than the kernel. At home: make break-${stage}-${parseInt(kernel)}`);
-  if (kernel != "own") keepInAddress();
-  return runAll([{kernel, options: chosenOptions(), refused: one?.refused}]);
+  if (one?.needs) {
+    stop();
+    forget();
+    return byId("Happened").replaceChildren(typedCard(one));
+  }
+  const isWhole = keepInAddress();
+  await runAll([{kernel, options: chosenOptions(), refused: one?.refused}]);
+  if (!isWhole) say(`${byId("Status").textContent}; the edits are too long for a link`);
 }
 
 options.addEventListener("submit", event => { event.preventDefault(); runChosen(); });
@@ -383,33 +475,33 @@ byId("Kernel").addEventListener("change", () => {
   shown = null;
   byId("Guess").hidden = true;
   showSource(firstEdit());
+  if (byId("Own").open && byId("Kernel").value != "own") own.load(byId("Kernel").value);
 });
 byId("Sight").addEventListener("submit", event => event.preventDefault());
-byId("Own").addEventListener("toggle", async () => {
-  const field = byId("Own").querySelector("textarea"), kernel = byId("Kernel").value;
-  if (!byId("Own").open || field.value || mistakeOf(kernel)?.needs) return;
-  field.value = await textOf(stage + (kernel && kernel != "own" ? `-${kernel}` : ""));
+byId("Own").addEventListener("toggle", () => {
+  const kernel = byId("Kernel").value;
+  if (byId("Own").open && kernel != "own") own.load(kernel);
 });
 byId("Own").querySelector("button").addEventListener("click", () => {
   byId("Kernel").value = "own";
   runChosen();
 });
 
-function openBench() {
-  document.body.classList.add("benched");
-  byId("Lab").setAttribute("aria-expanded", "true");
+// Where there is no room for both, the bench covers the lesson, and the button leads back to it.
+function toggleBench(isOpen) {
+  document.body.classList.toggle("benched", isOpen);
+  byId("Lab").setAttribute("aria-expanded", isOpen);
+  byId("Lab").textContent = isOpen && !WIDE.matches ? "Lesson" : "Bench";
 }
-
-function closeBench() {
-  document.body.classList.remove("benched");
-  byId("Lab").setAttribute("aria-expanded", "false");
-}
+const isBenched = () => document.body.classList.contains("benched");
+const openBench = () => toggleBench(true);
+WIDE.addEventListener("change", () => toggleBench(isBenched()));
 
 async function start() {
   data = await (await fetch("bench.json")).json();
   makeFields();
   byId("Lab").hidden = false;
-  byId("Lab").addEventListener("click", () => document.body.classList.contains("benched") ? closeBench() : openBench());
+  byId("Lab").addEventListener("click", () => toggleBench(!isBenched()));
   for (const link of document.querySelectorAll('a.code[href*="/break-"]')) {
     link.setAttribute("role", "button");
     link.classList.add("breaks");
@@ -420,24 +512,30 @@ async function start() {
     });
   }
   showNames();
-  if (matchMedia(WIDE).matches) openBench();
+  if (WIDE.matches) openBench();
   await showSource();
   runFromAddress();
   addEventListener("hashchange", runFromAddress);
 }
 
-// #run&guess=5 asks for a guess at mistake 5; #run&kernel=5b&o=--causal is a run.
-function runFromAddress() {
+// #run&guess=5 asks for a guess at mistake 5; #run&mistake=5 is all of its runs, #run&kernel=5b&o=--causal is one run.
+async function runFromAddress() {
   if (!location.hash.startsWith("#run&")) return;
-  const state = new URLSearchParams(location.hash.slice(4));
+  const state = new URLSearchParams(location.hash.slice(4)), kernel = state.get("kernel") ?? "";
   openBench();
-  if (state.get("guess")) {
-    chooseMistake(state.get("guess"));
-  } else {
-    byId("Kernel").value = state.get("kernel") ?? "";
-    setOptions(state.getAll("o"));
-    runChosen();
+  if (state.get("guess")) return chooseMistake(state.get("guess"));
+  if (state.get("mistake")) {
+    chooseMistake(state.get("mistake"));
+    return runMistake(state.get("mistake"));
   }
+  byId("Kernel").value = kernel;
+  setOptions(state.getAll("o"));
+  try {
+    if (kernel == "own") await own.edit(state.get("of"), state.get("lines"), state.get("edits"));
+  } catch (error) {
+    return say(error.message);
+  }
+  runChosen();
 }
 
 start();

@@ -32,6 +32,7 @@ from tree import STAGES, Broken, address, between, files_of, headers_of, is_list
 
 HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
+START = "## Start\n"  # of the README: what a page can do comes before it
 ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js", "icon.svg")
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
@@ -177,6 +178,8 @@ class Book:
                         lambda words: self.command(here, stage, names, words), lambda src: self.picture(path, src),
                         lambda name: watch.frame(name, here, stage))
         text = read(path)
+        if path == "README.md" and bench.is_there(STAGES[0]):
+            text = text.replace(START, f"{read(os.path.join(HERE, 'front.markdown'))}\n{START}", 1)
         body = writer.html_of(text)
         title = contents.title_of(path)
         is_quiz = path.startswith("notes/quizzes/")

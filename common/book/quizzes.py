@@ -1,5 +1,4 @@
 """The questions of a quiz as fields on its page. quiz.js judges an answer as common/course/quiz.py does."""
-import glob
 import html
 import json
 import os
@@ -10,7 +9,7 @@ from tree import Broken, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
-from quiz import PAGES, Quiz
+from quiz import Quiz
 
 ANSWER = "<details><summary>Answer</summary>"
 CHOICE = re.compile(r"<li>([a-z]): (.*?)</li>", re.DOTALL)
@@ -19,9 +18,8 @@ CHOICE = re.compile(r"<li>([a-z]): (.*?)</li>", re.DOTALL)
 def after(stage):
     """The pages of the quizzes that notes/path.md has after a stage."""
     rows = re.findall(r"^\| ([\w, ]+?) \| (.*?) \|", read("notes/path.md"), re.MULTILINE)
-    numbers = [number for stages, names in rows if number_of(stage) in stages.split(", ")
-               for number in re.findall(r"(?:^|, )(\d\d) [a-z]", names)]
-    return [path for number in numbers for path in sorted(glob.glob(PAGES)) if os.path.basename(path).startswith(number)]
+    return [f"notes/{path}" for stages, links in rows if number_of(stage) in stages.split(", ")
+            for path in re.findall(r"\((quizzes/[^)]*)\)", links)]
 
 
 def field(question, name, choices):

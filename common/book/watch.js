@@ -793,7 +793,7 @@ const SWIZZLE = {
     const distance = Number(pitch), columns = LINE_BYTES / CHUNK;
     const {chunks} = await layout("descriptor", `0x${DESCRIPTOR.toString(16)}`, "k", ROWS, LINE_BYTES / 2);
     const layouts = [
-      {name: distance == LINE_BYTES ? "Rows as they are"
+      {name: distance == LINE_BYTES ? "Plain rows"
         : `Rows of 128 bytes and ${distance - LINE_BYTES} of padding`, place: (row, chunk) =>
           row * distance + chunk * CHUNK},
       {name: "Swizzled", place: (row, chunk) => chunks[row * columns + chunk]},
@@ -822,10 +822,9 @@ const SWIZZLE = {
           }));
         }};
       },
-      below: at => table(["row", ...layouts.map(one => `${one.name}: byte`),
-        ...layouts.map((one, i) => i ? "banks" : "banks")],
-        [...Array(ROWS).keys()].map(row => [row, ...loads[at].map(one => one.addresses[row]),
-          ...loads[at].map(one => `${one.addresses[row] / 4 % 32}–${one.addresses[row] / 4 % 32 + 3}`)]), `Where chunk ${at} of each row lies`),
+      below: at => table(["row", ...["plain", "swizzled"].flatMap(name => [`${name}: byte`, "banks"])],
+        [...Array(ROWS).keys()].map(row => [row, ...loads[at].flatMap(({addresses}) =>
+          [addresses[row], `${addresses[row] / 4 % 32}–${addresses[row] / 4 % 32 + 3}`])]), `Where chunk ${at} of each row lies`),
       say: at => `Eight lanes load chunk ${at} of rows 0 to 7. ${layouts[0].name}: ${plural(loads[at][0].wavefronts, "wavefront")}, ${plural(loads[at][0].wavefronts - 1, "bank conflict")}. ` +
         `Swizzled: ${plural(loads[at][1].wavefronts, "wavefront")}, ${plural(loads[at][1].wavefronts - 1, "bank conflict")}.`,
       spot: () => null,

@@ -89,8 +89,8 @@ def kernels_of(stage):
     return [path for path in paths if os.path.exists(path)]
 
 
-ORDER = ("This is an order in which a GPU could do it, and not time: the emulator has no clock. Each warp that can "
-         "executes one instruction in turn.")
+ORDER = ("This is an order in which a GPU could do it, and not time: the emulator has no clock. The warps that "
+         "can go on take turns, one instruction each.")
 
 
 def frame(name, here, stage):

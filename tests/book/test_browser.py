@@ -86,6 +86,12 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format, *args):  # pylint: disable=redefined-builtin
         pass
 
+    def handle(self):
+        try:
+            super().handle()
+        except ConnectionError:  # a page that was left while it loaded
+            pass
+
 
 def chromium():
     """A Chromium without a window."""
@@ -112,6 +118,7 @@ class InBrowser(unittest.TestCase):
     def tearDownClass(cls):
         cls.browser.quit()
         cls.server.shutdown()
+        cls.server.server_close()
 
     def open(self, path, width=1400, theme=""):
         if IN_FIREFOX:
@@ -136,7 +143,20 @@ class InBrowser(unittest.TestCase):
         return self.browser.find_element(By.CSS_SELECTOR, selector)
 
     def script(self, text, *arguments):
+        if IN_FIREFOX:  # whose driver does not see what a page declares by const; the page's own eval does
+            arguments = (text, *arguments)
+            text = "const [text, ...rest] = arguments; return window.eval(`(function () {${text}\n})`).apply(null, rest);"
         return self.browser.execute_script(text, *arguments)
+
+    def errors(self):
+        """What the page has complained of. Firefox keeps no log for its driver."""
+        return [] if IN_FIREFOX else [entry["message"] for entry in self.browser.get_log("browser")]
+
+    def weight(self):
+        """The bytes that have come for the page so far, in transit; and the names of what has come."""
+        parts = self.script("""return performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource"))
+          .map(part => [part.name, part.encodedBodySize])""")
+        return sum(size for _, size in parts), [name for name, _ in parts]
 
     def objections(self):
         """What axe finds on the page as it is."""
@@ -152,10 +172,10 @@ class Pages(InBrowser):
         for path in (*SOME, *map(address, markdown())):
             self.open(path)
             with self.subTest(path):
-                if not IN_FIREFOX:  # which keeps no log for its driver
-                    self.assertEqual([entry["message"] for entry in self.browser.get_log("browser")], [])
-                loaded = self.script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+                self.assertEqual(self.errors(), [])
+                weight, loaded = self.weight()
                 self.assertEqual([name for name in loaded if not name.startswith(self.base)], [])
+                self.assertLess(weight, 1_000_000)
 
     @unittest.skipIf(IN_FIREFOX, "no window of Firefox is as narrow")
     def test_fit_a_phone(self):
@@ -365,7 +385,7 @@ class Bench(InBrowser):
         self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "#Happened .verdict"), [])
         self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .new")), 1)
         self.type(Keys.ARROW_DOWN, Keys.ENTER)
-        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Happened .guessed"))
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Guessed .guessed"))
         self.assertIn("Your guess: the result is right, and a hazard is reported.", self.find(".guessed").text)
         self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")), 2)
         self.assertIn("deadlock", self.find(".hazard").text)
@@ -395,6 +415,43 @@ class Bench(InBrowser):
         self.open_bench(address_of_run.removeprefix(self.base))
         self.verdict()
         self.assertIn("seqlen 97", self.script("return document.querySelector('#Report pre').textContent"))
+
+    def test_keeps_all_runs_of_a_mistake_in_the_address(self):
+        """A part that cannot run in the page does not keep the others from it: mistake 6b changes the harness."""
+        path = "stages/00-scalar/index.html"
+        self.open_bench(path)
+        self.find('a.breaks[href$="break-6.html"]').send_keys(Keys.ENTER)
+        self.wait(lambda: self.focused().get_attribute("name") == "guess")
+        self.type(Keys.SPACE, Keys.ENTER)
+        for _ in range(2):
+            self.wait(lambda: "make break-00-6" in self.find("#Guessed").text)
+            self.assertIn("Mistake 6b changes the harness", self.find("#Guessed").text)
+            self.assertIn("as the lesson says: got NaN", self.find("#Happened").text)
+            self.assertTrue(self.browser.current_url.endswith("#run&mistake=6"))
+            self.open_bench(self.browser.current_url.removeprefix(self.base))
+        lesson = "stages/06-tma/index.html"
+        self.open_bench(f"{lesson}#run&mistake=5")
+        self.wait(lambda: len(self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")) == 2)
+
+    def test_says_what_to_type_where_ptxas_is_asked(self):
+        self.open_bench("stages/02e-fragment-reuse/index.html")
+        self.find('a.breaks[href$="break-3.html"]').send_keys(Keys.ENTER)
+        self.wait(lambda: "make break-02e-3" in self.find("#Happened").text)
+        self.assertFalse(self.find("#Guess").is_displayed())
+        self.assertIn("8 bytes spill stores", self.find("#Happened pre").get_property("textContent"))
+        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .gone")), 1)
+
+    def test_shows_the_line_of_a_report(self):
+        """Also where the reports have pushed the source out of sight."""
+        self.open_bench(f"{LESSON}#run&kernel=1&o=--seqlen=512", 700)
+        self.verdict()
+        self.find("#Happened .hazard button").send_keys(Keys.ENTER)
+        self.wait(lambda: self.script("""
+          const pane = document.getElementById("Pane").getBoundingClientRect(), line = document.querySelector("#Pane .at-fault");
+          const {top} = line.getBoundingClientRect();
+          return pane.top >= 0 && top > pane.top && top < Math.min(pane.bottom, innerHeight);"""))
+        self.find("#Lab").send_keys(Keys.ENTER)  # which says "Lesson" then
+        self.assertFalse(self.find("#Bench").is_displayed())
 
     def test_stops(self):
         self.open_bench()
@@ -444,6 +501,32 @@ class Bench(InBrowser):
           document.querySelector("#Own button").click()""")
         self.wait(lambda: "WRONG" in self.find("#Happened").text)
 
+    def test_keeps_an_edited_kernel_in_the_address(self):
+        """Lines that changed, and lines that came, of the kernel and of a mistake's. Too many are left out, and it says so."""
+        for kernel, before, after, is_long in (("", "ex2.approx", "lg2.approx", False), ("5", "\tret;", "\tmov.u32 %r1, 0;\n\tret;", False),
+                                               ("", "\tadd.", "\tsub.", True)):
+            self.open_bench()
+            self.script("const field = byId('Kernel'); field.value = arguments[0]; field.dispatchEvent(new Event('change'))", kernel)
+            self.script("document.getElementById('Own').open = true")
+            self.wait(lambda: len(self.script("return own.field.value")) > 1000)
+            self.script("""const [before, after] = arguments;
+              own.field.value = own.field.value.replaceAll(before, after);
+              document.querySelector("#Own button").click()""", before, after)
+            self.verdict()
+            self.wait(lambda: "ms in" in self.find("#Status").text)
+            text, report = self.script("return [own.field.value, document.querySelector('#Report pre').textContent]")
+            link = self.browser.current_url.removeprefix(self.base)
+            self.assertIn(after.split("\n", maxsplit=1)[0], text)
+            self.assertEqual("too long for a link" in self.find("#Status").text, is_long)
+            self.assertEqual(link == LESSON, is_long)
+            if not is_long:
+                self.open_bench(link)
+                self.verdict()
+                again = self.script("return [own.field.value, document.querySelector('#Report pre').textContent]")
+                self.assertEqual(again, [text, report])
+        self.open_bench(f"{LESSON}#run&kernel=own&of=&lines=7&edits=[]")
+        self.wait(lambda: self.find("#Status").text == "this link was made for another version of the kernel")
+
     def test_has_nothing_that_axe_objects_to(self):
         for theme in ("light", "dark"):
             self.open_bench()
@@ -461,6 +544,22 @@ class Bench(InBrowser):
         self.verdict()
         self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 360)
         self.assertTrue(self.find("#Pane").is_displayed())
+
+
+@unittest.skipUnless(os.path.exists(f"{BOOK}/web/worker.js"), "no emulator for the browser here: make book-runs")
+class ColdStart(InBrowser):
+    def test_first_run_takes_three_seconds_at_most(self):
+        """From the click on a link to a lesson to the result of its kernel, in a browser that has seen nothing of the book.
+        The best of five, for other programs may run on this machine."""
+        times = []
+        while not times or (min(times) >= 3000 and len(times) < 5):
+            self.tearDownClass()
+            self.setUpClass()
+            self.open(f"{LESSON}#run&kernel=")
+            self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Happened .verdict.right"))
+            times.append(self.script("return performance.getEntriesByName('result').at(-1).startTime"))
+        print(f"the first run of a cold browser: {min(times):.0f} ms")
+        self.assertLess(min(times), 3000, times)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import bench
 import checks
 import contents
 import exercises
+import quizzes
 from change import Misfit, patched
 from book import Book
 from render import Writer
@@ -248,6 +249,10 @@ class Index(unittest.TestCase):
 
 
 class Contents(unittest.TestCase):
+    def test_lead_from_some_lesson_to_each_quiz(self):
+        found = sorted(path for stage in STAGES for path in quizzes.after(stage))
+        self.assertEqual(sorted(set(found)), sorted(glob.glob("notes/quizzes/[0-9]*.md")))
+
     def test_miss_nothing(self):
         paths = [path for chapter in contents.chapters() for path in chapter.paths]
         self.assertEqual(sorted(paths), sorted(markdown()))
