@@ -9,7 +9,7 @@ let data;          // bench.json
 let worker;
 let running;       // of the runs that go on: an AbortController
 let shown = null;  // the run whose result is shown: {words, options, kernel, result, shows}
-const listings = {};  // by path: a promise of the lines as HTML
+const listings = {};  // by path: a promise of the lines, {html, text}
 const kernels = {};   // by name: a promise of the text of its PTX
 
 const STEPS = "--step-limit=20000000";  // of a mistake, as make break-NN-K has it: it may go on for ever
@@ -206,7 +206,7 @@ async function runAll(requests) {
       say("loading ...");
       const ptx = refused ? "" : kernel == "own" ? own.field.value : await unlessStopped(textOf(stage + (kernel ? `-${kernel}` : "")), mine);
       const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
-        await work({stage, variant: mistakeOf(kernel == "own" ? own.of : kernel)?.variant, ptx, edited: kernel == "own",
+        await work({stage, variant: mistakeOf(kernel == "own" ? own.of : kernel)?.variant, ptx, edited: kernel == "own", sources: await sourcesFor(words),
           options: kernel ? [STEPS, ...words] : words}, mine);
       done.push({kernel, options: words, result, shows: shows ?? []});
       showRuns(done);
@@ -221,8 +221,16 @@ async function runAll(requests) {
   return done;
 }
 
-function outcomeOf({report, hazards}) {
+// The sources whose lines --counters prints.
+async function sourcesFor(words) {
+  if (!words.includes("--counters")) return undefined;
+  const texts = data.files.map(async path => [path, (await linesOf(path)).map(({text}) => text).join("\n")]);
+  return Object.fromEntries(await Promise.all(texts));
+}
+
+function outcomeOf({report, errors, hazards, code}) {
   const line = report.match(/^result +(\w+)/m)?.[1];
+  if (!line && report && !errors) return code ? "wrong" : "right";  // it has explained something, as --explain asks
   if (!line || hazards.some(hazard => hazard.stopped)) return "stops";
   const isReported = hazards.some(hazard => hazard.grade != "note");
   return (line == "right" ? "right" : "wrong") + (isReported ? "-hazard" : "");
@@ -275,7 +283,8 @@ function show(one, done) {
   performance.mark("result");  // for tests
   const {result} = one, outcome = outcomeOf(result);
   [...byId("Runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == one));
-  const line = result.report.match(/^result +(.*)$/m)?.[1] ?? result.error ?? result.errors.trim().split("\n")[0];
+  const line = result.report.match(/^result +(.*)$/m)?.[1] ?? result.error ?? (result.errors.trim().split("\n")[0] ||
+    "The report below has the answer.");
   const box = byId("Happened");
   box.replaceChildren(element("p", {className: `verdict ${outcome.startsWith("right") ? "right" : "wrong"}`, textContent: line}));
   for (const words of one.shows) {
@@ -288,6 +297,10 @@ function show(one, done) {
   const spot = result.hazards.find(hazard => hazard.here?.file)?.here;
   spot ? goTo(spot) : showSource(firstEdit() ?? hottestLine(result.lines));
   say(result.ms ? `${Math.round(result.ms)} ms in this browser` : "");
+  if (one.options.some(word => /^--(counters|explain|help)/.test(word))) {  // the report alone has what was asked for
+    byId("Report").open = true;
+    bench.scrollTop += byId("Report").getBoundingClientRect().top - bench.getBoundingClientRect().top - 60;
+  }
 }
 
 function showCounters(lines) {
@@ -310,7 +323,8 @@ function hottestLine(lines) {
 function linesOf(path) {
   listings[path] ??= fetch(`${root}${path}.html`).then(answer => answer.text()).then(text => {
     const page = new DOMParser().parseFromString(text, "text/html");
-    return [...page.querySelectorAll("pre[data-path] code > span")].map(line => line.innerHTML.replace(/\n$/, ""));
+    return [...page.querySelectorAll("pre[data-path] code > span")].map(line =>
+      ({html: line.innerHTML.replace(/\n$/, ""), text: line.textContent.replace(/\n$/, "")}));
   });
   return listings[path];
 }
@@ -348,7 +362,7 @@ function withEdits(lines, edits) {
 // The file that is chosen, with the line in sight; isNamed: it is marked, because somebody asked for it.
 async function showSource(line, isNamed = false) {
   const path = byId("File").value, pane = byId("Pane"), code = pane.querySelector("code");
-  const rows = withEdits(await linesOf(path), chosenMistake()?.edits[path] ?? []);
+  const rows = withEdits((await linesOf(path)).map(({html}) => html), chosenMistake()?.edits[path] ?? []);
   if (byId("File").value != path) return;
   const name = byId("Counter").value, pattern = COUNTERS.find(([words]) => words == name)?.[1];
   const counts = new Map(), grades = new Map(), result = shown?.result;
@@ -510,6 +524,10 @@ async function start() {
       event.preventDefault();
       chooseMistake(parseInt(link.getAttribute("href").match(/break-(\d+)/)[1]));
     });
+  }
+  for (const link of document.querySelectorAll("a.runs")) {
+    link.setAttribute("role", "button");
+    link.addEventListener("click", () => { if (link.href == location.href) runFromAddress(); });  // else the address changes
   }
   showNames();
   if (WIDE.matches) openBench();

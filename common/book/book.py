@@ -15,6 +15,7 @@ import shutil
 import string
 import sys
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import bench
 import checks
@@ -36,6 +37,8 @@ START = "## Start\n"  # of the README: what a page can do comes before it
 ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js", "icon.svg")
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
+RUN = re.compile(r"\./stage-(\w+)((?: --[\w-]+(?:=[\w.,:-]+)?)*)")
+FOR_TERMINALS = re.compile(r"--(?!counters\b)\w*(?:csv|json|steps|trace|ptx|repeat|threads)|=gpu|=N\b")  # a GPU, or files
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
 
 # What a picture of gnuplot's looks like at night: its paper, its words, its lines, and its two darkest colours.
@@ -133,16 +136,30 @@ class Book:
         match = COMMAND.fullmatch(words)
         if match:
             return self.page_of_command(here, *match.groups())
-        if stage:
-            for folder in (f"stages/{stage}", "."):
+        match = RUN.fullmatch(words)
+        if match:
+            return self.run_of(here, *match.groups())
+        if stage or here.startswith("examples/cases/"):
+            for folder in (posixpath.dirname(here), "."):
                 path = posixpath.normpath(posixpath.join(folder, words))
-                if re.fullmatch(r"[\w./-]+\.(cu|h|c|py|mk)", words) and os.path.isfile(path):
+                if re.fullmatch(r"[\w./-]+\.(cuh?|h|c|py|mk)", words) and os.path.isfile(path):
                     return between(here, self.want(path))
+        if stage:
             name = NAME.fullmatch(words)
             if name and name[1] in names:
                 path, line = names[name[1]]
                 return f"{between(here, self.want(path))}#L{line}"
         return None
+
+    @staticmethod
+    def run_of(here, number, options):
+        """The address of a run of a stage's program, where a page can run it."""
+        stage = next((stage for stage in STAGES if number_of(stage) == number), None)
+        if not stage or not bench.is_there(stage) or FOR_TERMINALS.search(options):
+            return None
+        there = address(f"stages/{stage}")
+        words = [("kernel", ""), *(("o", word) for word in options.split() if not word.startswith("--device="))]
+        return ("" if there == here else between(here, there)) + f"#run&{urlencode(words)}"
 
     @staticmethod
     def page_of_command(here, kind, number, key):
@@ -183,6 +200,8 @@ class Book:
         body = writer.html_of(text)
         title = contents.title_of(path)
         is_quiz = path.startswith("notes/quizzes/")
+        if path.startswith("examples/cases/"):
+            body += exercises.end_of_case(posixpath.dirname(path))
         if is_quiz:
             body = quizzes.with_fields(path, body)
         if stage:

@@ -11,7 +11,7 @@ import sys
 
 import listing
 from pygments.lexers import CudaLexer
-from tree import number_of
+from tree import number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
@@ -95,6 +95,17 @@ def mistake_page(stage, number, parts, can_run):
                 for field, words in part.fields if field in names]
         body.append(f"{head}{difference(part.shown())}{folded('What happens', '<dl>' + ''.join(rows) + '</dl>')}")
     return "\n".join(body)
+
+
+def end_of_case(folder):
+    """What a page about a case has after the report: the command, and folded what was wrong."""
+    number = os.path.basename(folder)[:2]
+    text, patch = re.split(r"^(?=diff --git )", read(f"{folder}/mended.patch"), maxsplit=1, flags=re.MULTILINE)
+    title, *cause = text.strip().split("\n\n")
+    lines = [line for line in patch.splitlines() if not re.match(r"diff --git |--- |\+\+\+ ", line)]
+    words = "".join(f"<p>{inline(' '.join(part.split()))}</p>\n" for part in cause)
+    return (f"<p>At home this command shows what it does, and judges your repair when you type it again:</p>\n"
+            f"{command(f'make case-{number}')}\n{folded('Our repair', f'<p>{inline(title)}.</p>{chr(10)}{words}{difference(lines)}')}")
 
 
 @functools.cache

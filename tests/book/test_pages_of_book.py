@@ -83,6 +83,19 @@ class Whole(unittest.TestCase):
         self.assertGreater(tasks, 100)
 
 
+    def test_shows_a_case_with_its_code_and_repair(self):
+        cases = glob.glob("examples/cases/[0-9]*")
+        for case in cases:
+            here = f"{case}/index.html"
+            for name in ("kernel.cuh.html", "main.cu.html"):
+                self.assertTrue(checks.Page(os.path.join(BOOK, here)).leads_to(here, f"{case}/{name}"), f"{case}: {name}")
+            article = html5lib.parse(page(here), namespaceHTMLElements=False).find(".//article")
+            repair = "".join("".join(one.itertext()) for one in article.iter("details"))
+            title, *lines = [line for line in read(f"{case}/mended.patch").splitlines() if line]
+            new = [line for line in lines if re.match(r"\+(?!\+\+ b/)", line)]
+            self.assertEqual([line for line in (title, *new) if line.replace("`", "") not in repair.replace("`", "")], [], case)
+        self.assertGreater(len(cases), 10)
+
     def test_shows_what_is_new_as_the_terminal_does(self):
         """Each line that make diff-NN prints, and no other. Its own stage.mk may name the stage below."""
         shown = 0
