@@ -16,6 +16,7 @@ const STEPS = "--step-limit=20000000";  // of a mistake, as make break-NN-K has 
 const WIDE = matchMedia("(min-width: 82rem)");  // as in book.css: there the bench stands beside the lesson
 const LONGEST = 6000;  // characters of edits in an address: some programs cut a longer link
 
+const REFUSED = {code: 2, report: "", hazards: [], lines: [], counters: {}, ms: 0};  // by nvcc: nothing runs
 const COUNTERS = [["warp instructions", /^smsp__inst_executed\.sum$/], ["barriers and waits", /^inst_synchronisation$/],
   ["special functions", /^inst_mufu$/], ["wavefronts of shared memory", /wavefronts_mem_shared/],
   ["bank conflicts", /bank_conflicts/], ["sectors of global memory", /sectors.*(global|lg)/],
@@ -187,6 +188,20 @@ function stop() {
   running = undefined;
 }
 
+// The sources, whose lines --counters prints.
+async function sources() {
+  const texts = data.files.map(async path => [path, (await linesOf(path)).map(({text}) => text).join("\n")]);
+  return Object.fromEntries(await Promise.all(texts));
+}
+
+// What the worker is asked for.
+async function requestFor(kernel, words, runs) {
+  const isOwn = kernel == "own", isPrinted = !kernel && words.includes("--counters");
+  const ptx = isOwn ? own.field.value : await unlessStopped(textOf(stage + (kernel && `-${kernel}`)), runs);
+  return {stage, ptx, variant: mistakeOf(isOwn ? own.of : kernel)?.variant, edited: isOwn,
+    sources: isPrinted ? await unlessStopped(sources(), runs) : undefined, options: kernel ? [STEPS, ...words] : words};
+}
+
 // Takes away what the page says of a run.
 function forget() {
   for (const name of ["Guessed", "Runs", "Happened"]) byId(name).replaceChildren();
@@ -204,10 +219,8 @@ async function runAll(requests) {
   try {
     for (const {kernel, options: words, shows, refused} of requests) {
       say("loading ...");
-      const ptx = refused ? "" : kernel == "own" ? own.field.value : await unlessStopped(textOf(stage + (kernel ? `-${kernel}` : "")), mine);
-      const result = refused ? {code: 2, report: "", terminal: refused, errors: refused, hazards: [], lines: [], counters: {}, ms: 0} :
-        await work({stage, variant: mistakeOf(kernel == "own" ? own.of : kernel)?.variant, ptx, edited: kernel == "own", sources: await sourcesFor(words),
-          options: kernel ? [STEPS, ...words] : words}, mine);
+      const result = refused ? {...REFUSED, terminal: refused, errors: refused} :
+        await work(await requestFor(kernel, words, mine), mine);
       done.push({kernel, options: words, result, shows: shows ?? []});
       showRuns(done);
     }
@@ -219,13 +232,6 @@ async function runAll(requests) {
   byId("Stop").hidden = true;
   byId("Run").hidden = false;
   return done;
-}
-
-// The sources whose lines --counters prints.
-async function sourcesFor(words) {
-  if (!words.includes("--counters")) return undefined;
-  const texts = data.files.map(async path => [path, (await linesOf(path)).map(({text}) => text).join("\n")]);
-  return Object.fromEntries(await Promise.all(texts));
 }
 
 function outcomeOf({report, errors, hazards, code}) {

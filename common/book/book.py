@@ -38,7 +38,7 @@ ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js",
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
 RUN = re.compile(r"\./stage-(\w+)((?: --[\w-]+(?:=[\w.,:-]+)?)*)")
-FOR_TERMINALS = re.compile(r"--(?!counters\b)\w*(?:csv|json|steps|trace|ptx|repeat|threads)|=gpu|=N\b")  # a GPU, or files
+FOR_TERMINALS = re.compile(r"csv|--(?:json|steps|trace|ptx|repeat|threads)|=gpu|=N\b")  # they need a GPU, or files
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
 
 # What a picture of gnuplot's looks like at night: its paper, its words, its lines, and its two darkest colours.

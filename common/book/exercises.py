@@ -104,8 +104,9 @@ def end_of_case(folder):
     title, *cause = text.strip().split("\n\n")
     lines = [line for line in patch.splitlines() if not re.match(r"diff --git |--- |\+\+\+ ", line)]
     words = "".join(f"<p>{inline(' '.join(part.split()))}</p>\n" for part in cause)
-    return (f"<p>At home this command shows what it does, and judges your repair when you type it again:</p>\n"
-            f"{command(f'make case-{number}')}\n{folded('Our repair', f'<p>{inline(title)}.</p>{chr(10)}{words}{difference(lines)}')}")
+    repair = folded("Our repair", f"<p>{inline(title)}.</p>\n{words}{difference(lines)}")
+    return ("<p>At home this command shows what it does, and judges your repair when you type it again:</p>\n"
+            f"{command(f'make case-{number}')}\n{repair}")
 
 
 @functools.cache

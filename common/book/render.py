@@ -15,8 +15,8 @@ from tree import Broken
 
 NUMBER = re.compile(r"[-+]?[\d,.]+( ?(%|x|TFLOPS|ms|µs|GB/s))?( to [\d,.]+)?|")
 SHORT = 24  # characters of code that stay in one line
-COMMAND = re.compile(r"(?:^|(?<=<code>))make [a-z]+-[a-z0-9]+(?:-[a-z0-9]+)?\b|\./stage-\w+(?: --[\w-]+(?:=[\w.,:-]+)?)*",
-                     re.MULTILINE)
+COMMAND = re.compile(r"(?:^|(?<=<code>))make [a-z]+-[a-z0-9]+(?:-[a-z0-9]+)?\b|"
+                     r"\./stage-\w+(?: --[\w-]+(?:=[\w.,:-]+)?)*", re.MULTILINE)
 WATCH = re.compile(r"<!-- watch: ([a-z-]+) -->\s*")
 TAGS = re.compile(r"</?(details|summary)>")
 

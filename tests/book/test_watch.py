@@ -2,8 +2,8 @@
 are those of the program of the terminal, of make explain, or of arithmetic.
 
 Runs in the repository's root, after make book-runs: build/book-tools/bin/python tests/book/test_watch.py [tests].
-BROWSER=firefox in the environment runs them in Firefox. Without the browser or the emulator for it nothing is opened, and
-it says so.
+BROWSER=firefox in the environment runs them in Firefox. Without the browser, or the emulator for it, nothing is opened,
+and it says so.
 """
 import array
 import functools
