@@ -203,7 +203,9 @@ class Book:
         if path.startswith("examples/cases/"):
             body += exercises.end_of_case(posixpath.dirname(path))
         if is_quiz:
-            body = quizzes.with_fields(path, body)
+            lessons = " ".join(link_to(here, address(f"stages/{each}"), contents.title_of(f"stages/{each}/README.md"))
+                               for each in quizzes.before(path))
+            body = f'<p class="path">{lessons}</p>\n{quizzes.with_fields(path, body)}'
         if stage:
             body = body.replace("</h1>\n", "</h1>\n" + self.code_of(stage, here), 1)
         has_bench = stage and bench.is_there(stage)

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 
-from tree import Broken, number_of, read
+from tree import STAGES, Broken, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
@@ -22,6 +22,11 @@ def after(stage):
             for path in re.findall(r"\((quizzes/[^)]*)\)", links)]
 
 
+def before(path):
+    """The stages after which notes/path.md has a quiz."""
+    return [stage for stage in STAGES if path in after(stage)]
+
+
 def field(question, name, choices):
     """The field of one question; `choices` are (letter, HTML)."""
     judge = {"answer": question.answer, "within": question.within, "others": question.others}
@@ -36,7 +41,7 @@ def field(question, name, choices):
     else:
         inputs = f'<label>Your answer <input name="{name}" autocomplete="off"></label>'
     return (f'<form class="question" data-judge="{html.escape(json.dumps(judge))}">{inputs}'
-            f'<button>Answer</button> <output></output></form>\n')
+            f'<button>Check</button> <output></output></form>\n')
 
 
 def with_fields(path, body):
@@ -51,5 +56,6 @@ def with_fields(path, body):
         if choices:
             start = part.rindex("<ul>")
             part = part[:start] + part[part.rindex("</ul>") + len("</ul>"):]
-        shown.append(part + field(question, f"question-{place}", choices) + ANSWER)
+        solution = f"\n<p><strong>{question.solution}</strong></p>"
+        shown.append(part + field(question, f"question-{place}", choices) + ANSWER + solution)
     return "".join(shown) + parts[-1]
