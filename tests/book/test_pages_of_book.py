@@ -267,6 +267,19 @@ class Contents(unittest.TestCase):
         found = sorted(path for stage in STAGES for path in quizzes.after(stage))
         self.assertEqual(sorted(set(found)), sorted(glob.glob("notes/quizzes/[0-9]*.md")))
 
+    def test_lead_from_each_quiz_to_its_lessons(self):
+        for stage in STAGES:
+            for path in quizzes.after(stage):
+                here = address(path)
+                self.assertTrue(checks.Page(f"{BOOK}/{here}").leads_to(here, address(f"stages/{stage}")), path)
+
+    def test_mark_the_lesson_of_a_task(self):
+        marked = re.findall(r'aria-current="(\w+)">([^<]*)', page("stages/06-tma/try-1.html"))
+        self.assertEqual(marked, [("true", "06: TMA")])
+
+    def test_lead_from_the_first_page_to_a_lesson(self):
+        self.assertEqual(re.findall(r'rel="next" href="([^"]*)"', page("index.html")), ["stages/00-scalar/index.html"])
+
     def test_miss_nothing(self):
         paths = [path for chapter in contents.chapters() for path in chapter.paths]
         self.assertEqual(sorted(paths), sorted(markdown()))
