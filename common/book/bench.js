@@ -120,6 +120,24 @@ const own = {
     const base = await textOf(stage + (of && `-${of}`));
     Object.assign(this, {of, base});
     this.field.value = base;
+    byId("Whose").textContent = `${of ? `Mistake ${of}` : "The lesson's kernel"}, ${base.split("\n").length} lines`;
+  },
+
+  // Its line, marked. The lines are counted from 1.
+  async show(line) {
+    const {field} = this;
+    byId("Own").open = true;
+    if (shown.kernel != "own") await this.load(shown.kernel);
+    const lines = field.value.split("\n"), start = lines.slice(0, line - 1).join("\n").length + (line > 1);
+    field.focus();
+    field.setSelectionRange(start, start + (lines[line - 1] ?? "").length);
+    field.scrollTop = (line - 1) / lines.length * field.scrollHeight - field.clientHeight / 2;
+    bench.scrollTop = bench.scrollHeight;
+  },
+
+  undo() {
+    this.field.value = this.base;
+    if (byId("Kernel").value != "own") this.load(byId("Kernel").value);
   },
 
   // [[line, how many lines go, [the lines that come]], ...], from the top, counted from 0. Where the texts differ, they
@@ -202,8 +220,9 @@ async function requestFor(kernel, words, runs) {
     sources: isPrinted ? await unlessStopped(sources(), runs) : undefined, options: kernel ? [STEPS, ...words] : words};
 }
 
-// Takes away what the page says of a run.
+// Takes away what the page says of a run. What it will say stands at the top.
 function forget() {
+  bench.scrollTop = 0;
   for (const name of ["Guessed", "Runs", "Happened"]) byId(name).replaceChildren();
   shown = null;
 }
@@ -244,15 +263,29 @@ function outcomeOf({report, errors, hazards, code}) {
 
 // ---- what happened ----
 
+const nameOf = ({kernel, options: words}) =>
+  [kernel == "own" ? "your PTX" : kernel ? `mistake ${kernel}` : "the kernel", ...words].join(" ");
+
+// The first run is shown, and a button leads to each of several.
 function showRuns(done) {
   const buttons = done.map(one => {
-    const name = one.kernel == "own" ? "your PTX" : one.kernel ? `mistake ${one.kernel}` : "the kernel";
-    const button = element("button", {type: "button", textContent: [name, ...one.options].join(" ")});
-    button.addEventListener("click", () => show(one, done));
+    const button = element("button", {type: "button", textContent: nameOf(one)});
+    button.addEventListener("click", () => {
+      byId("Kernel").value = one.kernel;
+      setOptions(one.options);
+      show(one);
+      markShown(done);
+    });
     return button;
   });
   if (done.length > 1) byId("Runs").replaceChildren(...buttons);
-  show(done.at(-1), done);
+  if (!shown) show(done[0]);
+  markShown(done);
+}
+
+function markShown(done) {
+  [...byId("Runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == shown));
+  say(shown.result.ms ? `${Math.round(shown.result.ms)} ms in this browser` : "");
 }
 
 const where = place => place?.file ? `${place.file.split("/").pop()}:${place.line}` : place ? `PTX line ${place.ptx}` : "";
@@ -272,37 +305,38 @@ function hazardCard([hazard, times], place) {
   const [title, ...rest] = hazard.text.trim().replace(/^ {4}/gm, "").split("\n");
   const words = element("details", {open: !place}, element("summary", {textContent: title}), rest.join("\n"));
   const card = element("section", {className: `hazard ${hazard.grade}`}, words);
-  for (const spot of [hazard.here, hazard.other]) {
-    if (!spot?.file) continue;
-    const button = element("button", {type: "button", textContent: where(spot)});
-    button.addEventListener("click", () => { goTo(spot); showPane(); });
-    card.append(button);
-  }
+  const spots = [hazard.here, hazard.other].filter(spot => spot);
+  const button = (words, act) => {
+    const made = element("button", {type: "button", textContent: words});
+    made.addEventListener("click", act);
+    card.append(made);
+  };
+  for (const spot of spots) if (spot.file) button(where(spot), () => { goTo(spot); showPane(); });
+  for (const {ptx} of spots) button(`PTX ${ptx}`, () => own.show(ptx));
   if (times > 1) card.append(element("span", {textContent: `and ${times - 1} more at the same lines`}));
   return card;
 }
 
 const squeezed = text => text.split(/\s+/).join(" ");
 
-function show(one, done) {
+function show(one) {
   shown = one;
   performance.mark("result");  // for tests
   const {result} = one, outcome = outcomeOf(result);
-  [...byId("Runs").children].forEach((button, place) => button.setAttribute("aria-pressed", done[place] == one));
   const line = result.report.match(/^result +(.*)$/m)?.[1] ?? result.error ?? (result.errors.trim().split("\n")[0] ||
     "The report below has the answer.");
   const box = byId("Happened");
   box.replaceChildren(element("p", {className: `verdict ${outcome.startsWith("right") ? "right" : "wrong"}`, textContent: line}));
-  for (const words of one.shows) {
-    const isSeen = squeezed(result.terminal).includes(squeezed(words));
-    box.append(element("p", {className: "shows", textContent: `${isSeen ? "as the lesson says" : "not as the lesson says"}: ${words}`}));
+  const isSeen = words => squeezed(result.terminal).includes(squeezed(words));
+  for (const [name, found] of [["as", one.shows.filter(isSeen)], ["not as", one.shows.filter(words => !isSeen(words))]]) {
+    const textContent = `${name} the lesson says: ${found.join(" · ")}`;
+    if (found.length) box.append(element("p", {className: "shows", textContent}));
   }
   box.append(...together(result.hazards).map(hazardCard));
   byId("Report").querySelector("pre").textContent = result.terminal;
   showCounters(result.lines);
   const spot = result.hazards.find(hazard => hazard.here?.file)?.here;
   spot ? goTo(spot) : showSource(firstEdit() ?? hottestLine(result.lines));
-  say(result.ms ? `${Math.round(result.ms)} ms in this browser` : "");
   if (one.options.some(word => /^--(counters|explain|help)/.test(word))) {  // the report alone has what was asked for
     byId("Report").open = true;
     bench.scrollTop += byId("Report").getBoundingClientRect().top - bench.getBoundingClientRect().top - 60;
@@ -312,6 +346,7 @@ function show(one, done) {
 function showCounters(lines) {
   const names = [...new Set(lines.flatMap(line => Object.keys(line.counters)))].sort(), before = byId("Counter").value;
   const some = COUNTERS.filter(([, pattern]) => names.some(name => pattern.test(name)));
+  byId("Counter").parentElement.hidden = !names.length;
   byId("Counter").replaceChildren(...some.map(([name]) => element("option", {textContent: name})),
     element("optgroup", {label: "all"}, ...names.map(name => element("option", {textContent: name}))));
   if ([...some.map(([name]) => name), ...names].includes(before)) byId("Counter").value = before;
@@ -458,8 +493,9 @@ async function runMistake(number, guess) {
   const done = await runAll(parts.filter(part => !part.needs).flatMap(({key: kernel, refused, runs}) =>
     refused ? [{kernel, options: [], shows: [], refused}] : runs.map(([text, shows]) => ({kernel, options: words(text), shows}))));
   if (!done.length) return;
-  const met = [...new Set(done.map(({result}) => outcomeOf(result)))].map(outcome => OUTCOMES[outcome]);
-  const happened = met.length == 1 ? met[0] : `in one run ${met.join("; in another one ")}`;
+  const met = Map.groupBy(done, ({result}) => OUTCOMES[outcomeOf(result)]);
+  const happened = met.size == 1 ? [...met.keys()][0] :
+    [...met].map(([outcome, runs]) => `with ${runs.map(nameOf).join(" and ")} ${outcome}`).join("; ");
   byId("Guessed").append(...guess ? [element("p", {className: "guessed",
     textContent: `Your guess: ${OUTCOMES[guess]}. What happened: ${happened}.`})] : [],
     ...parts.filter(part => part.needs).map(typedCard));
@@ -502,10 +538,11 @@ byId("Own").addEventListener("toggle", () => {
   const kernel = byId("Kernel").value;
   if (byId("Own").open && kernel != "own") own.load(kernel);
 });
-byId("Own").querySelector("button").addEventListener("click", () => {
+byId("RunOwn").addEventListener("click", () => {
   byId("Kernel").value = "own";
   runChosen();
 });
+byId("Undo").addEventListener("click", () => own.undo());
 
 // Where there is no room for both, the bench covers the lesson, and the button leads back to it.
 function toggleBench(isOpen) {
@@ -535,8 +572,14 @@ async function start() {
     link.setAttribute("role", "button");
     link.addEventListener("click", () => { if (link.href == location.href) runFromAddress(); });  // else the address changes
   }
+  const skip = element("a", {className: "skip", href: "#Options", textContent: "To the bench"});
+  skip.addEventListener("click", event => {
+    event.preventDefault();
+    openBench();
+    byId("Kernel").focus();
+  });
+  document.querySelector(".skip").after(skip);
   showNames();
-  if (WIDE.matches) openBench();
   await showSource();
   runFromAddress();
   addEventListener("hashchange", runFromAddress);
@@ -562,4 +605,6 @@ async function runFromAddress() {
   runChosen();
 }
 
+// At once, for a text that becomes narrower later would no longer show the section that the address names.
+if (WIDE.matches) openBench();
 start();

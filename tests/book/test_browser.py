@@ -214,6 +214,19 @@ class Pages(InBrowser):
             self.assertEqual(red + green + blue < 3 * 128, is_dark)
 
 
+class Sections(InBrowser):
+    def test_are_in_sight_when_their_address_is_opened(self):
+        """Also where the bench makes the text narrower, and so longer; and the contents keep their own place."""
+        for path, section in (("stages/05b-single-tma/index.html", "the-mbarrier"), ("notes/hazards.html", "advice")):
+            self.browser.get("about:blank")
+            self.open(f"{path}#{section}")
+            self.wait(lambda: self.script("return document.readyState") == "complete")
+            self.wait(lambda section=section: 0 <= self.script(
+                "return document.getElementById(arguments[0]).getBoundingClientRect().top", section) < 120, 5)
+            inside = "return arguments[0].getBoundingClientRect().top < innerHeight"
+            self.assertTrue(self.script(inside, self.find("#Contents [aria-current]")))
+
+
 class Keyboard(InBrowser):
     """All that a page does can be done without a mouse."""
 
@@ -392,9 +405,32 @@ class Bench(InBrowser):
         self.type(Keys.ARROW_DOWN, Keys.ENTER)
         self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Guessed .guessed"))
         self.assertIn("Your guess: the result is right, and a hazard is reported.", self.find(".guessed").text)
-        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")), 2)
+        self.assertIn("with mistake 5b it does not come to a result", self.find(".guessed").text)
+        self.assertEqual(self.find("#Runs [aria-pressed=true]").text, "mistake 5")
+        self.assertIn("of 16,384 elements", self.verdict())
+        self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")[1].send_keys(Keys.ENTER)
+        self.assertEqual(self.find("#Runs [aria-pressed=true]").text, "mistake 5b")
+        self.assertEqual(self.find("#Kernel").get_property("value"), "5b")
         self.assertIn("deadlock", self.find(".hazard").text)
-        self.assertTrue(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .at-fault"))
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Pane .at-fault"))
+        self.assertIn("Your guess", self.find("#Guessed").text)
+
+    def test_shows_changed_lines_whole(self):
+        self.open_bench(f"{LESSON}#run&guess=5")
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Pane .new"))
+        ends = """const range = document.createRange(), pane = byId("Pane");
+          return [...pane.querySelectorAll(".gone, .new")].map(line => {
+            range.selectNodeContents(line);
+            return range.getBoundingClientRect().right <= pane.getBoundingClientRect().right;
+          });"""
+        self.assertEqual(self.script(ends), [True, True])
+
+    def test_is_two_keys_away(self):
+        self.open_bench()
+        self.type(Keys.TAB, Keys.TAB)
+        self.assertEqual(self.focused().text, "To the bench")
+        self.type(Keys.ENTER)
+        self.assertEqual(self.focused().get_attribute("id"), "Kernel")
 
     def test_counts_at_the_lines_and_prints_what_the_terminal_has(self):
         """The same numbers as the program's own report, line by line."""
@@ -443,7 +479,7 @@ class Bench(InBrowser):
         for _ in range(2):
             self.wait(lambda: "make break-00-6" in self.find("#Guessed").text)
             self.assertIn("Mistake 6b changes the harness", self.find("#Guessed").text)
-            self.assertIn("as the lesson says: got NaN", self.find("#Happened").text)
+            self.assertRegex(self.find("#Happened").text, "\nas the lesson says: .*got NaN")
             self.assertTrue(self.browser.current_url.endswith("#run&mistake=6"))
             self.open_bench(self.browser.current_url.removeprefix(self.base))
         lesson = "stages/06-tma/index.html"
@@ -517,6 +553,24 @@ class Bench(InBrowser):
           field.value = field.value.replace("ex3.approx", "ex2.approx").replaceAll("ex2.approx", "lg2.approx");
           document.querySelector("#Own button").click()""")
         self.wait(lambda: "WRONG" in self.find("#Happened").text)
+
+    def test_leads_from_a_report_to_its_line_of_ptx_and_back(self):
+        """The text is the one of the kernel that ran. A verdict is in sight, and edits can be undone."""
+        self.open_bench(f"{LESSON}#run&kernel=5b")
+        self.verdict()
+        self.browser.find_element(By.XPATH, "//button[starts-with(., 'PTX ')]").send_keys(Keys.ENTER)
+        chosen = "const {field} = own; return field.value.slice(field.selectionStart, field.selectionEnd)"
+        self.wait(lambda: self.script(chosen).startswith("mbarrier.try_wait"))
+        self.assertIn("Mistake 5b", self.find("#Whose").text)
+        self.type(".")
+        self.find("#RunOwn").send_keys(Keys.ENTER)
+        self.wait(lambda: self.find("#Happened").text)
+        place = self.script("return document.querySelector('#Happened .verdict').getBoundingClientRect().top")
+        self.assertTrue(0 < place < 450, place)
+        self.find("#Undo").send_keys(Keys.ENTER)
+        self.assertEqual(self.script("return own.field.value == own.base"), True)
+        self.script("byId('Kernel').value = ''; byId('Kernel').dispatchEvent(new Event('change'))")
+        self.wait(lambda: "The lesson's kernel" in self.find("#Whose").text)
 
     def test_keeps_an_edited_kernel_in_the_address(self):
         """Lines that changed or came, of the kernel and of a mistake's. Too many are left out, and it says so."""
