@@ -33,7 +33,9 @@ from tree import STAGES, Broken, address, between, files_of, headers_of, is_list
 
 HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
-START = "## Start\n"  # of the README: what a page can do comes before it
+START = "## Start\n"  # of the README: what a page can do comes before it, and its first paragraph leads there
+NEEDED = "**You need no GPU.**"
+NEEDED_HERE = "**You need no GPU**, and on these pages [nothing but a browser](#start-in-the-browser)."
 ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js", "icon.svg")
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
@@ -196,7 +198,8 @@ class Book:
                         lambda name: watch.frame(name, here, stage))
         text = read(path)
         if path == "README.md" and bench.is_there(STAGES[0]):
-            text = text.replace(START, f"{read(os.path.join(HERE, 'front.markdown'))}\n{START}", 1)
+            front = read(os.path.join(HERE, "front.markdown"))
+            text = text.replace(NEEDED, NEEDED_HERE, 1).replace(START, f"{front}\n{START}", 1)
         body = writer.html_of(text)
         title = contents.title_of(path)
         is_quiz = path.startswith("notes/quizzes/")

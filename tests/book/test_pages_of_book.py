@@ -262,6 +262,15 @@ class Index(unittest.TestCase):
             self.assertTrue(not anchor or f'id="{anchor}"' in page(path), link)
 
 
+class Goals(unittest.TestCase):
+    def test_are_sentences_with_the_same_numbers(self):
+        for goal, words in (("waits: w <= stage", "waits: at most as many as the stage's (<code>w</code>)"),
+                            ("waits: w >= 80% of stage with --causal",
+                             "waits: at least 80 % of the stage's, with <code>--causal</code> (<code>w</code>)"),
+                            ("loads of K: l = 77000", "loads of K: exactly 77,000 (<code>l</code>)")):
+            self.assertEqual(exercises.goal_in_words(goal), words)
+
+
 class Contents(unittest.TestCase):
     def test_lead_from_some_lesson_to_each_quiz(self):
         found = sorted(path for stage in STAGES for path in quizzes.after(stage))
@@ -278,6 +287,8 @@ class Contents(unittest.TestCase):
         self.assertEqual(marked, [("true", "06: TMA")])
 
     def test_lead_from_the_first_page_to_a_lesson(self):
+        first = re.search("<p>.*?</p>", page("index.html"), re.DOTALL)[0]
+        self.assertEqual("#start-in-the-browser" in first, os.path.exists(f"{BOOK}/web/worker.js"))
         self.assertEqual(re.findall(r'rel="next" href="([^"]*)"', page("index.html")), ["stages/00-scalar/index.html"])
 
     def test_miss_nothing(self):
