@@ -1,4 +1,4 @@
-"""Imports a module that hopper-run prepares, a stand-in for triton.testing, as programs and their tools find modules."""
+"""Imports a module that hopper-run prepares, a stand-in for triton.testing, as programs and tools find modules."""
 
 import importlib
 import importlib.machinery
