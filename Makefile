@@ -88,7 +88,7 @@ test-others: $(HOPPER_RUN) ## fetches five public repositories and runs their ke
 	@python3 tests/others/run.py
 test-python: $(HOPPER_RUN) build/python/packages ## runs kernels in seven of Python's languages; gets their packages, 6 GB; TORCH=no: without PyTorch, 0.7 GB; PYCUDA=yes: compiles PyCUDA
 	@python3 tests/python/run.py build/python/bin/python
-test-tutorials: $(HOPPER_RUN) build/python/packages ## fetches Triton's and Gluon's tutorials, and runs them on the emulator
+test-tutorials: $(HOPPER_RUN) build/python/packages ## fetches Triton's and Gluon's tutorials, and runs them on the emulator; TUTORIALS=folder: takes these
 	@python3 tests/python/tutorials.py build/python/bin/python
 test-tinygrad: $(HOPPER_RUN) build/python/packages ## fetches tinygrad's tests of its operations, and runs them on the emulator: an hour; BACKEND=CUDA: by CUDA C
 	@python3 tests/python/operations.py build/python/bin/python $(or $(BACKEND),CUDA:PTX)

@@ -188,6 +188,28 @@ Test(advice, an_array_that_was_never_written) {
   emulator_close(emulator);
 }
 
+// ---- blocks of a cluster ----
+
+// One block needs no other one's mbarrier.
+Test(advice, a_wgmma_that_has_not_waited_for_a_copy) {
+  Emulator *emulator = open_emulator();
+  uint64_t base = emulator_alloc(emulator, 4096);
+  cr_assert(emulator_fill(emulator, base, 0, 4096));
+  expect(reports_of(emulator, 128, base,
+                    ".reg .f32 %f<4>; .reg .b64 %d, %x;\n.shared .align 128 .b8 tile[4096];\n.shared .b64 full;\n"
+                    "setp.eq.u32 %q, %t, 0;\n@%q mbarrier.init.shared.b64 [full], 1;\nfence.proxy.async;\nbar.sync 0;\n"
+                    "@%q mbarrier.arrive.expect_tx.shared.b64 %x, [full], 4096;\nmov.u32 %a, tile;\n.loc 1 1 1\n"
+                    "@%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%a], [%p], 4096, [full];\n"
+                    "bar.sync 0;\nshr.u32 %b, %a, 4; cvt.u64.u32 %d, %b; mov.u64 %x, 0x1000080000; or.b64 %d, %d, %x;\n"
+                    "wgmma.fence.sync.aligned;\n.loc 1 2 1\n"
+                    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d, %d, 0, 1, 1, 0, 0;\n"
+                    "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\n"
+                    "W: mbarrier.test_wait.parity.shared.b64 %q, [full], 0;\n@!%q bra W;"),
+         "Wait for the mbarrier of the operation at line 1 (`full`), with the parity of its phase, before line 2.",
+         "of the cluster");
+  emulator_close(emulator);
+}
+
 // ---- the order of reports ----
 
 static void expect_order(char *report, const char *first, const char *second) {

@@ -151,6 +151,14 @@ Test(runner, cublas_of_a_library_that_python_opens) {
   free(output);
 }
 
+// pytest, for one, puts a finder before all others that loads every file that matches python_files.
+Test(runner, modules_that_any_finder_finds_are_prepared) {
+  Output *output = run("python3 tests/runner/prepared.py");
+  EXPECT_CODE(0);
+  EXPECT_OUT("prepared\n");
+  free(output);
+}
+
 // Each unwritten column is read, and is a finding of its own.
 Test(runner, cublas_reads_what_nobody_has_written) {
   if (!is_built("blas")) cr_skip_test("this toolkit has no cuBLAS");

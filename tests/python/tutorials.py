@@ -4,7 +4,8 @@
     tutorials.py PYTHON [NAME...]   PYTHON has the packages; without names, all tutorials of tutorials.toml
 
 They come from the commit that tutorials.toml pins, into build/tutorials; nothing of them is kept in this repository.
-Where GitHub cannot be reached, MIRROR names another place: MIRROR='/mirror/{owner}/{name}'.
+Where GitHub cannot be reached, MIRROR names another place, as MIRROR='/mirror/{owner}/{name}', and TUTORIALS a folder
+that has the tutorials of any version: python/tutorials in a checkout of Triton.
 """
 
 import os
@@ -61,7 +62,7 @@ def main():
         return 2
     with open(os.path.join(HERE, "tutorials.toml"), "rb") as file:
         plan = tomllib.load(file)
-    sources = os.path.join(fetch(plan["repository"], FOLDER), "python", "tutorials")
+    sources = os.environ.get("TUTORIALS") or os.path.join(fetch(plan["repository"], FOLDER), "python", "tutorials")
     failed = False
     for tutorial in plan["tutorial"]:
         name = tutorial.get("name", tutorial["file"])

@@ -127,9 +127,9 @@ static uint64_t mbarrier_of(const Unwaited *unwaited) {
 static void advise_mbarrier(Advice *advice, const Unwaited *unwaited) {
   const Cluster *cluster = unwaited->cluster;
   LineText issue = line_of_inst(cluster, unwaited->inst), use = line_of_inst(cluster, unwaited->use);
-  uint64_t size, mbarrier = mbarrier_of(unwaited), rank = mbarrier >> SHARED_RANK_SHIFT;
+  // An address in a block's memory has the block's rank and 1 above it; 0 when the operation has completed.
+  uint64_t size, mbarrier = mbarrier_of(unwaited), above = mbarrier >> SHARED_RANK_SHIFT;
   const Place *place = shared_variable(cluster->launch, mbarrier & ((1ull << SHARED_RANK_SHIFT) - 1), &size);
-  uint32_t own_rank = unwaited->thread / threads_of_block(&cluster->check) + 1;
   bool again = !strcmp(issue.text, use.text);
   advice_add(advice, "Wait for the mbarrier of the operation at %s", issue.text);
   if (place) advice_add(advice, " (`%s`)", variable_name(place->variable).text);
@@ -137,11 +137,11 @@ static void advise_mbarrier(Advice *advice, const Unwaited *unwaited) {
     advice_add(advice, " before it is issued for the same bytes again");
   else
     advice_add(advice, ", with the parity of its phase, before %s", use.text);
-  if (rank && rank != own_rank)
+  if (above && above - 1 != unwaited->rank)
     advice_add(advice,
                ". That mbarrier is in block %llu of the cluster: a thread there waits for it, and then arrives at an "
                "mbarrier of this block, with .release.cluster",
-               (unsigned long long)rank - 1);
+               (unsigned long long)above - 1);
   advice_add(advice, ".");
 }
 

@@ -26,7 +26,8 @@ typedef struct Unwaited {
   const Inst *inst;  // of the operation
   uint32_t agent, clock;
   AsyncIssue issue;
-  uint32_t thread;      // that has not waited; of an operation that has not, its issuer
+  uint32_t thread;      // that has not waited; of an operation that has not, its issuer; of a wgmma, itself
+  uint32_t rank;        // of the block that has not waited, in its cluster
   const Clocks *known;  // what it knows, or NULL
   const Inst *use;      // its access
 } Unwaited;

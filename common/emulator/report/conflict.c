@@ -133,6 +133,9 @@ static uint32_t thread_of(const Actor *actor, Epoch epoch) {
   return is_lane ? thread : agent_issue(actor->cluster, thread, epoch_clock(actor->layout, epoch)).thread;
 }
 
+// The actor's block in its cluster. A wgmma is an issuer of its own.
+static uint32_t own_rank(const Actor *actor) { return (uint32_t)warp_of_check(actor->warp)->block->rank; }
+
 // Neither has waited for the other; `other` is an operation's access, after whose beginning the actor comes.
 static void advise_wait(Advice *advice, const Pair *pair) {
   const Actor *actor = pair->actor;
@@ -143,6 +146,7 @@ static void advise_wait(Advice *advice, const Pair *pair) {
                        .clock = clock,
                        .issue = agent_issue(actor->cluster, agent, clock),
                        .thread = actor->issuer,
+                       .rank = own_rank(actor),
                        .known = actor->known,
                        .use = own_inst(actor)};
   launch_of(actor)->advise_wait(advice, &unwaited);
@@ -188,7 +192,7 @@ static void advise_race(Advice *advice, const Pair *pair, bool is_operation, boo
         other = {inst_of(actor, pair->other), pair->other_writes, cluster,
                  near ? thread_of(actor, pair->other) : epoch_thread(actor->layout, pair->other)};
   uint32_t threads = threads_of_block(actor->cluster);
-  bool same_block = one.cluster == other.cluster && one.thread / threads == other.thread / threads;
+  bool same_block = near && own_rank(actor) == other.thread / threads;
   if (is_operation || other_is_operation) {
     advise_operations(advice, launch, &one, is_operation, &other, !same_block);
     return;

@@ -1,5 +1,5 @@
-"""CuTe DSL: a product by TMA and wgmma. hopper_run_cute encodes the TMA descriptors and launches the PTX. The mistake: no
-wait for the tiles."""
+"""CuTe DSL: a product by TMA and wgmma. hopper_run_cute encodes the TMA descriptors and launches the PTX. The mistake:
+no wait for the tiles."""
 
 import sys
 
