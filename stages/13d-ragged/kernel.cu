@@ -26,9 +26,9 @@ ENTRY_POINT(64, 16)
 ENTRY_POINT(128, 8)
 ENTRY_POINT(128, 16)
 
-extern "C" __global__ void __launch_bounds__(THREADS) combine_64(const Work work, const Leftovers leftovers) {
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS) combine_64(const Work work, const Leftovers leftovers) {
   combine<64, KEYS_OF(64)>(work, leftovers);
 }
-extern "C" __global__ void __launch_bounds__(THREADS) combine_128(const Work work, const Leftovers leftovers) {
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS) combine_128(const Work work, const Leftovers leftovers) {
   combine<128, KEYS_OF(128)>(work, leftovers);
 }

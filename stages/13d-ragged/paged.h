@@ -76,6 +76,14 @@ static inline DecodeShape pool_of(const Decode *decode) {
   return pool;
 }
 
+// Warps of a block that combines a head's parts, of which sequences of the same length have this many. A warp has four
+// under way at a time, and the next four when these have come.
+static inline unsigned combine_warps(const DecodeShape *shape, const Leftovers *leftovers) {
+  int parts = leftovers->workers / (shape->batch * shape->kv_heads), warps = WARPS;
+  while (warps < COMBINE_WARPS && 4 * warps < parts) warps *= 2;
+  return (unsigned)warps;
+}
+
 static inline bool launch_combine(Device *device, const Decode *decode, const Work *work, const Leftovers *leftovers) {
   const DecodeShape *shape = &decode->shape;
   char name[32];
@@ -83,7 +91,7 @@ static inline bool launch_combine(Device *device, const Decode *decode, const Wo
   DeviceLaunch combine = {
       .kernel = device_kernel(device, decode->module, name),
       .grid = {(unsigned)rows_of_head(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
-      .block = {THREADS},
+      .block = {WARP * combine_warps(shape, leftovers)},
       .early = true,
       .arguments = decode->lse ? ARGUMENTS(work, leftovers, &decode->lse) : ARGUMENTS(work, leftovers),
   };

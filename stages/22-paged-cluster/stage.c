@@ -18,9 +18,40 @@ static int blocks_of(const Decode *decode, int sm_count) {
   return even > ragged ? even : ragged;
 }
 
+// Whether each warp of a cluster has at most one tile.
+static bool are_few(const DecodeShape *shape, unsigned blocks) {
+  return blocks == BLOCKS_AT_MOST && shape->keys <= BLOCKS_AT_MOST * FEW_KEYS &&
+         shape->heads / shape->kv_heads <= FEW_GROUP;
+}
+
+static Strides cache_strides(const DecodeShape *pool, DeviceTensor tensor) {
+  tensor = decode_tensor_with_strides(pool->kv_heads, pool->keys, HEAD_DIM, tensor);
+  return (Strides){tensor.batch, tensor.head, tensor.row};
+}
+
+static bool launch_few(Device *device, const Decode *decode) {
+  const DecodeShape *shape = &decode->shape;
+  DecodeShape pool = pool_of(decode);
+  Work work = paged_work(decode, FEW_TILE);
+  Cache cache = {.k = decode->k.address,
+                 .v = decode->v.address,
+                 .of_k = cache_strides(&pool, decode->k),
+                 .of_v = cache_strides(&pool, decode->v)};
+  DeviceLaunch kernel = {
+      .kernel = device_kernel(device, decode->module, "few_128"),
+      .grid = {BLOCKS_AT_MOST, (unsigned)shape->kv_heads, (unsigned)shape->batch},
+      .block = {FEW_WARPS * WARP},
+      .cluster = {BLOCKS_AT_MOST, 1, 1},
+      .dynamic_shared = FEW_SHARED,
+      .arguments = ARGUMENTS(&work, &cache),
+  };
+  return device_launch(device, &kernel);
+}
+
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   unsigned blocks = (unsigned)blocks_of(decode, device_info(device)->sm_count);
+  if (are_few(shape, blocks)) return launch_few(device, decode);
   Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
   DecodeShape pool = pool_of(decode);
   Maps maps;

@@ -8,3 +8,16 @@ enum { BLOCKS_AT_MOST = 8 };  // of a cluster: as many as every Hopper GPU allow
 enum { GROUP_AT_MOST = 16 };  // query heads of a key head
 // Of struct Exchange the log-sum-exps and the columns that blocks send each other, and the mbarrier that counts them.
 enum { EXCHANGE_BYTES = 4 * BLOCKS_AT_MOST * GROUP_AT_MOST + 8 * (GROUP_AT_MOST * HEAD_DIM / 2 + BLOCKS_AT_MOST) + 8 };
+
+// For sequences that have at most a tile of 16 keys for each warp of a cluster of BLOCKS_AT_MOST.
+enum { FEW_WARPS = 8, FEW_TILE = 16, FEW_KEYS = FEW_WARPS * FEW_TILE };  // FEW_KEYS: of a block
+enum { FEW_GROUP = 8 };                                                  // query heads of a key head
+// Of struct FewShared: the values, the scores, what blocks send each other, and the mbarrier that counts it.
+enum { FEW_SHARED = FEW_KEYS * (2 * HEAD_DIM + 16) + 4 * FEW_GROUP * (FEW_KEYS + 8) +
+                    FEW_GROUP * (8 * BLOCKS_AT_MOST + 4 * HEAD_DIM) + 8 };
+
+// Where K and V lie: the strides are those from page to page where Strides says from batch to batch, and from key to key.
+typedef struct Cache {
+  Bf16Pointer k, v;
+  Strides of_k, of_v;
+} Cache;
