@@ -19,7 +19,7 @@ template <int HEAD_DIM, int KEYS>
 __device__ void combine(const Work &work, const Leftovers &leftovers, float *lse = nullptr) {
   constexpr int PAIRS = HEAD_DIM / 2 / WARP;  // of columns, of each lane
   constexpr int AT_ONCE = 4;                  // parts that a warp has under way
-  __shared__ float2 o[COMBINE_WARPS][HEAD_DIM / 2];
+  extern __shared__ float2 o[];  // [warp][pair of columns]
   __shared__ float maxima[COMBINE_WARPS], sums[COMBINE_WARPS];
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
   int row = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
@@ -70,7 +70,7 @@ __device__ void combine(const Work &work, const Leftovers &leftovers, float *lse
     }
   }
 #pragma unroll
-  for (int p = 0; p < PAIRS; p++) o[warp][p * WARP + lane] = mine[p];
+  for (int p = 0; p < PAIRS; p++) o[warp * (HEAD_DIM / 2) + p * WARP + lane] = mine[p];
   if (lane == 0) maxima[warp] = max, sums[warp] = sum;
   __syncthreads();
 
@@ -83,8 +83,9 @@ __device__ void combine(const Work &work, const Leftovers &leftovers, float *lse
   for (int w = 0; w < warps; w++) {
     float weight = power_of_two(maxima[w] - largest);  // of a warp without parts 0
     sum += weight * sums[w];
-    all.x += weight * o[w][threadIdx.x].x;
-    all.y += weight * o[w][threadIdx.x].y;
+    float2 x = o[w * (HEAD_DIM / 2) + threadIdx.x];
+    all.x += weight * x.x;
+    all.y += weight * x.y;
   }
   if (lse && threadIdx.x == 0) *lse = logf(sum) + largest * LN_2;
   float inverse = sum > 0 ? 1 / sum : 0;

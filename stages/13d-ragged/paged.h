@@ -11,12 +11,14 @@ enum { RINGS_BYTES = WARPS * (RING_BYTES + SLOTS * (LABEL_BYTES + BARRIER_BYTES)
 
 static inline int rows_of_head(const DecodeShape *shape) { return shape->heads / shape->kv_heads * shape->queries; }
 
-// As many blocks as run at a time, but no more than have a tile for each slot of their warps when all sequences are as
-// long as can be. `chunks`: as many blocks share each worker's tiles.
+// A block for each SM: its warps have enough bytes in flight, and more workers would leave more parts to combine. But no
+// more blocks than have a tile for each slot of their warps when all sequences are as long as can be. `chunks`: as many
+// blocks share each worker's tiles.
 static inline int paged_blocks(const DecodeShape *shape, int wanted, int sm_count, int tile_keys, int chunks) {
   long tiles = (long)shape->batch * shape->kv_heads * ((shape->keys + tile_keys - 1) / tile_keys);
   long useful = (tiles + WARPS * SLOTS - 1) / (WARPS * SLOTS), fit = (long)sm_count * BLOCKS_PER_SM / chunks;
   long blocks = useful < fit ? useful : fit;
+  if (blocks > sm_count) blocks = sm_count;
   return wanted ? wanted : blocks > 1 ? (int)blocks : 1;
 }
 
@@ -86,12 +88,14 @@ static inline unsigned combine_warps(const DecodeShape *shape, const Leftovers *
 
 static inline bool launch_combine(Device *device, const Decode *decode, const Work *work, const Leftovers *leftovers) {
   const DecodeShape *shape = &decode->shape;
+  unsigned warps = combine_warps(shape, leftovers);
   char name[32];
   snprintf(name, sizeof name, "combine_%d%s", shape->head_dim, decode->lse ? "_lse" : "");
   DeviceLaunch combine = {
       .kernel = device_kernel(device, decode->module, name),
       .grid = {(unsigned)rows_of_head(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
-      .block = {WARP * combine_warps(shape, leftovers)},
+      .block = {WARP * warps},
+      .dynamic_shared = warps * (unsigned)shape->head_dim * sizeof(float),
       .early = true,
       .arguments = decode->lse ? ARGUMENTS(work, leftovers, &decode->lse) : ARGUMENTS(work, leftovers),
   };

@@ -1,9 +1,9 @@
 // Few keys: each warp of the cluster has at most one tile of 16. All loads begin at once, and nothing is in a ring.
 //
-// The warps of a block share their scores, so that none has to wait for another's O:
+// The warps of a block share their weights, so that none has to wait for another's O:
 //
-//   S = Q K^T    a warp has its own 16 keys, all columns of K
-//   O = P V      a warp has all keys of the block, 16 columns of V
+//   S^T = K Q^T    a warp has its own 16 keys, all columns of K
+//   O^T = V^T P^T  a warp has all keys of the block, 16 columns of V
 //
 // Warp w then sends its columns to block w, which answers for them.
 #pragma once
@@ -16,56 +16,58 @@
 #include "ptx/math.h"
 #include "ptx/mbarrier.h"
 #include "ptx/mma.h"
-#include "ptx/quad.h"
 #include "ptx/tile.h"
+#include "ptx/tma.h"
 
 #include "tiles.h"
 
-enum { FEW_COLUMNS = HEAD_DIM / BLOCKS_AT_MOST, FEW_STEPS = FEW_KEYS / FEW_TILE };
-static_assert(FEW_WARPS == BLOCKS_AT_MOST, "a warp for each block's columns");
+enum { FEW_COLUMNS = HEAD_DIM / BLOCKS_AT_MOST, FEW_STEPS = FEW_KEYS / FEW_TILE, FEW_CHUNKS = HEAD_DIM / 32 };
+static_assert(FEW_WARPS == BLOCKS_AT_MOST && FEW_COLUMNS == 16, "a warp for each block's columns, an mma's rows");
 
-// A row of values is 16 bytes longer than its numbers, so that 8 rows begin in different banks.
+// Rows are longer than their numbers: so those that are read at the same time begin in different banks.
 struct FewShared {
-  char values[FEW_KEYS][2 * HEAD_DIM + 16];
-  float scores[FEW_GROUP][FEW_KEYS + 8];                        // of each query
-  float2 max_sum[BLOCKS_AT_MOST][FEW_GROUP];                    // [from block][query]
-  float2 o[BLOCKS_AT_MOST][FEW_GROUP][FEW_COLUMNS / 2];         // [from block][query][pair of columns]
-  uint64_t arrived;                                             // counts the bytes of both
+  char keys[FEW_KEYS][FEW_KEY_PITCH], values[FEW_KEYS][FEW_VALUE_PITCH];
+  char weights[FEW_GROUP][FEW_WEIGHT_PITCH];                       // P in bf16: [query][key]
+  float maxima[FEW_GROUP][FEW_WARPS], sums[FEW_GROUP][FEW_WARPS];  // of each warp's keys
+  float2 o[BLOCKS_AT_MOST][FEW_GROUP / 2][FEW_COLUMNS];            // [from block][pair of queries][column]
+  float2 max_sum[BLOCKS_AT_MOST][FEW_GROUP];                       // [from block][query]
+  uint64_t full[FEW_WARPS];                                        // counts the bytes of a warp's keys
+  uint64_t arrived;                                                // counts the bytes that blocks send
 };
 static_assert(sizeof(FewShared) == FEW_SHARED, "see tiles.h");
 
-// A tile of keys, its numbers as an mma's B. The order of columns does not matter to a product over all of them, if
-// both factors agree: lane l has columns 8 (l % 4) to 8 (l % 4) + 7 of each 32, which is one load.
+// The tile of a warp: where its rows lie, and how many exist, 0 to 16.
 struct FewTile {
   const __nv_bfloat16 *k, *v;
-  int count;  // keys that exist: 0 to 16
+  int count;
 
   __device__ FewTile(const Work &work, const Cache &cache, int sequence, int head, int tile, int end, int keys) {
     count = tile < end ? min(keys - tile * FEW_TILE, (int)FEW_TILE) : 0;
+    k = cache.k, v = cache.v;
+    if (!count) return;
     int page = sequence, key = tile * FEW_TILE;
-    if (work.block_table && count) {
+    if (work.block_table) {
       page = work.block_table[(size_t)sequence * work.table_row + (key >> work.page_shift)];
       key &= (1 << work.page_shift) - 1;
     }
-    k = cache.k, v = cache.v;
-    if (!count) return;
     k += page * cache.of_k.batch + head * cache.of_k.head + key * cache.of_k.query;
     v += page * cache.of_v.batch + head * cache.of_v.head + key * cache.of_v.query;
   }
 
-  __device__ void load_keys(const Strides &strides, uint4 (&to)[2][HEAD_DIM / 32]) const {
+  // A lane for each row.
+  __device__ void load_keys(const Strides &strides, char (*to)[FEW_KEY_PITCH], uint32_t full) const {
     int lane = threadIdx.x % WARP;
-#pragma unroll
-    for (int j = 0; j < 2; j++)
-#pragma unroll
-      for (int i = 0; i < HEAD_DIM / 32; i++)
-        to[j][i] = 8 * j + lane / 4 < count
-                       ? __ldcs((const uint4 *)(k + (8 * j + lane / 4) * strides.query + 32 * i + lane % 4 * 8))
-                       : uint4{0, 0, 0, 0};
+    if (lane == 0) {
+      mbarrier_init(full, 1);
+      mbarrier_fence_init();
+      mbarrier_arrive_expect(full, count * 2 * HEAD_DIM);
+    }
+    __syncwarp();
+    if (lane < count) bulk_load(shared_address(to[lane]), k + lane * strides.query, full, 2 * HEAD_DIM);
   }
 
   // Values of keys that do not exist are zeros: a weight of 0 times NaN would be NaN.
-  __device__ void load_values(const Strides &strides, char (*to)[2 * HEAD_DIM + 16]) const {
+  __device__ void load_values(const Strides &strides, char (*to)[FEW_VALUE_PITCH]) const {
     int lane = threadIdx.x % WARP, chunk = lane % 16;
 #pragma unroll
     for (int i = 0; i < FEW_TILE / 2; i++) {
@@ -77,111 +79,157 @@ struct FewTile {
   }
 };
 
+// K Q^T for 16 keys. The order of columns does not matter to a product over all of them, if both factors agree: lane l
+// has columns 8 (l % 4) to 8 (l % 4) + 7 of each 32, so that it loads them at once.
+static __device__ void multiply_few_keys(const char (*keys)[FEW_KEY_PITCH], const uint4 (&q)[FEW_CHUNKS],
+                                         float (&s)[4]) {
+  int lane = threadIdx.x % WARP;
+  float even[4] = {}, odd[4] = {};
+#pragma unroll
+  for (int i = 0; i < FEW_CHUNKS; i++) {
+    uint4 low = *(const uint4 *)(keys[lane / 4] + 64 * i + lane % 4 * 16);
+    uint4 high = *(const uint4 *)(keys[lane / 4 + 8] + 64 * i + lane % 4 * 16);
+    uint32_t a[2][4] = {{low.x, high.x, low.y, high.y}, {low.z, high.z, low.w, high.w}};
+    mma_bf16(even, a[0], q[i].x, q[i].y);
+    mma_bf16(odd, a[1], q[i].z, q[i].w);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) s[i] = even[i] + odd[i];
+}
+
+// Of one number of each warp.
+static __device__ float largest_of(const float (&x)[FEW_WARPS]) {
+  float4 a = *(const float4 *)x, b = *(const float4 *)(x + 4);
+  return fmaxf(fmaxf(fmaxf(a.x, a.y), fmaxf(a.z, a.w)), fmaxf(fmaxf(b.x, b.y), fmaxf(b.z, b.w)));
+}
+static __device__ float sum_of(const float (&x)[FEW_WARPS]) {
+  float4 a = *(const float4 *)x, b = *(const float4 *)(x + 4);
+  return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+}
+
+// Scores become weights in shared memory. Lane l has keys l / 4 and l / 4 + 8, queries 2 (l % 4) and the next.
+static __device__ void weigh_few(FewShared &shared, const Work &work, int warp, int count, float (&s)[4]) {
+  int lane = threadIdx.x % WARP, query = lane % 4 * 2;
+  if (lane / 4 >= count) s[0] = s[1] = -INFINITY;
+  if (lane / 4 + 8 >= count) s[2] = s[3] = -INFINITY;
+  float max[2] = {fmaxf(s[0], s[2]), fmaxf(s[1], s[3])}, sum[2];
+#pragma unroll
+  for (int distance = 4; distance < WARP; distance *= 2)
+#pragma unroll
+    for (int h = 0; h < 2; h++) max[h] = fmaxf(max[h], __shfl_xor_sync(ALL_LANES, max[h], distance));
+  if (lane < 4) shared.maxima[query][warp] = max[0], shared.maxima[query + 1][warp] = max[1];
+  __syncthreads();
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    float base = largest_of(shared.maxima[query + h]) * work.problem.scale;
+    if (base == -INFINITY) base = 0;  // a block without keys: its weights are 0
+    s[h] = power_of_two(s[h] * work.problem.scale - base);
+    s[h + 2] = power_of_two(s[h + 2] * work.problem.scale - base);
+    sum[h] = s[h] + s[h + 2];
+  }
+  // Transposed, a lane has a query, and two keys that are neighbours.
+  uint32_t *to = (uint32_t *)(shared.weights[lane / 4] + 2 * (warp * FEW_TILE) + lane % 4 * 4);
+  to[0] = transpose(pack_bf16(s[0], s[1]));
+  to[4] = transpose(pack_bf16(s[2], s[3]));
+#pragma unroll
+  for (int distance = 4; distance < WARP; distance *= 2)
+#pragma unroll
+    for (int h = 0; h < 2; h++) sum[h] += __shfl_xor_sync(ALL_LANES, sum[h], distance);
+  if (lane < 4) shared.sums[query][warp] = sum[0], shared.sums[query + 1][warp] = sum[1];
+}
+
+// V^T P^T for the warp's 16 columns.
+static __device__ void multiply_few_values(const FewShared &shared, int warp, float (&o)[4]) {
+  int lane = threadIdx.x % WARP;
+  float even[4] = {}, odd[4] = {};
+#pragma unroll
+  for (int i = 0; i < FEW_STEPS; i += 2) {
+    uint32_t p[4], v[2][4];
+    ldmatrix(p, shared_address(shared.weights[lane % 8] + 32 * i + lane / 8 * 16));
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      ldmatrix_transposed(v[h], shared_address(shared.values[FEW_TILE * (i + h) + lane / 16 * 8 + lane % 8] +
+                                               32 * warp + lane / 8 % 2 * 16));
+    mma_bf16(even, v[0], p[0], p[1]);
+    mma_bf16(odd, v[1], p[2], p[3]);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) o[i] = even[i] + odd[i];
+}
+
+// Sends block `to`, which answers for these columns, O over this block's keys. Lane l has columns l / 4 and l / 4 + 8.
+static __device__ void send_few(FewShared &shared, const Work &work, int rank, int to, const float (&o)[4]) {
+  int lane = threadIdx.x % WARP, pair = lane % 4, column = lane / 4;
+  uint32_t arrived = in_block(shared_address(&shared.arrived), to);
+  if (2 * pair < work.problem.group) {
+    uint32_t at = in_block(shared_address(&shared.o[rank][pair][column]), to);
+    store_async(at, float2{o[0], o[1]}, arrived);
+    store_async(at + 8 * sizeof(float2), float2{o[2], o[3]}, arrived);
+  }
+  if (lane < work.problem.group) {
+    float max = largest_of(shared.maxima[lane]) * work.problem.scale;
+    store_async(in_block(shared_address(&shared.max_sum[rank][lane]), to), float2{max, sum_of(shared.sums[lane])},
+                arrived);
+  }
+}
+
+// Combines this block's columns, in the order of the ranks. A thread has two neighbouring columns of a query.
+static __device__ void answer_few(const FewShared &shared, int query, int column, bool empty, uint32_t *to) {
+  float max = -INFINITY, sum = 0, all[2] = {0, 0};
+#pragma unroll
+  for (int b = 0; b < BLOCKS_AT_MOST; b++) max = fmaxf(max, shared.max_sum[b][query].x);
+#pragma unroll
+  for (int b = 0; b < BLOCKS_AT_MOST; b++) {
+    float weight = power_of_two(shared.max_sum[b][query].x - max);
+    sum += weight * shared.max_sum[b][query].y;
+#pragma unroll
+    for (int c = 0; c < 2; c++) all[c] += weight * ((const float *)&shared.o[b][query / 2][column + c])[query % 2];
+  }
+  float inverse = 1 / sum;
+  *to = empty ? 0 : pack_bf16(all[0] * inverse, all[1] * inverse);  // an empty sequence: NaN otherwise
+}
+
 // Grid: BLOCKS_AT_MOST, key heads, sequences, in clusters along x. Block: FEW_WARPS warps. Up to FEW_GROUP queries.
 static __device__ void decode_few(const Work &work, const Cache &cache) {
   extern __shared__ __align__(1024) char memory[];
   FewShared &shared = *(FewShared *)memory;
   int rank = cluster_rank(), head = blockIdx.y, sequence = blockIdx.z, group = work.problem.group;
-  int warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), lane = threadIdx.x % WARP, query = lane / 4;
+  int warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), lane = threadIdx.x % WARP;
   int keys = keys_of(work, sequence), tiles = tiles_of<FEW_TILE>(keys);
   int tile = tiles * rank / BLOCKS_AT_MOST + warp, end = tiles * (rank + 1) / BLOCKS_AT_MOST;
   size_t queries = (size_t)(sequence * work.problem.kv_heads + head) * group;  // those before this head's
-  uint32_t arrived = shared_address(&shared.arrived);
+  uint32_t arrived = shared_address(&shared.arrived), full = shared_address(shared.full + warp);
 
-  uint4 q[HEAD_DIM / 32], k[2][HEAD_DIM / 32];
   FewTile own(work, cache, sequence, head, tile, end, keys);
-#pragma unroll
-  for (int i = 0; i < HEAD_DIM / 32; i++)
-    q[i] = query < group ? *(const uint4 *)(work.problem.q + (queries + query) * HEAD_DIM + 32 * i + lane % 4 * 8)
-                         : uint4{0, 0, 0, 0};
-  own.load_keys(cache.of_k, k);
+  own.load_keys(cache.of_k, shared.keys + warp * FEW_TILE, full);
   own.load_values(cache.of_v, shared.values + warp * FEW_TILE);
+  uint4 q[FEW_CHUNKS];
+#pragma unroll
+  for (int i = 0; i < FEW_CHUNKS; i++)
+    q[i] = lane / 4 < group
+               ? *(const uint4 *)(work.problem.q + (queries + lane / 4) * HEAD_DIM + 32 * i + lane % 4 * 8)
+               : uint4{0, 0, 0, 0};
   if (threadIdx.x == 0) {
     mbarrier_init(arrived, 1);
     mbarrier_fence_init();
-    mbarrier_arrive_expect(arrived, BLOCKS_AT_MOST * group * (FEW_COLUMNS * sizeof(float) + sizeof(float2)));
+    int bytes = (FEW_COLUMNS * ((group + 1) / 2) + group) * (int)sizeof(float2);  // of each block
+    mbarrier_arrive_expect(arrived, BLOCKS_AT_MOST * bytes);
   }
   cluster_arrive();
   cluster_wait();  // all blocks have begun, and the loads are under way
 
-  // Lane l has query l / 4, and keys 2 (l % 4) and the next of each 8. Rows 8 to 15 of the mma are zeros.
-#pragma unroll
-  for (int j = 0; j < 2; j++) {
-    float s[2][4] = {};
-#pragma unroll
-    for (int i = 0; i < HEAD_DIM / 32; i++) {
-      uint32_t low[4] = {q[i].x, 0, q[i].y, 0}, high[4] = {q[i].z, 0, q[i].w, 0};
-      mma_bf16(s[0], low, k[j][i].x, k[j][i].y);
-      mma_bf16(s[1], high, k[j][i].z, k[j][i].w);
-    }
-    int key = 8 * j + lane % 4 * 2;
-    float2 both = {s[0][0] + s[1][0], s[0][1] + s[1][1]};
-    if (key >= own.count) both.x = -INFINITY;
-    if (key + 1 >= own.count) both.y = -INFINITY;
-    *(float2 *)(shared.scores[query] + warp * FEW_TILE + key) = both;
-  }
-  __syncthreads();  // the scores of all keys, while the values are on their way
-
-  float2 s[FEW_STEPS][2];
-  float max = -INFINITY, sum = 0;
-#pragma unroll
-  for (int i = 0; i < FEW_STEPS; i++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      s[i][h] = *(const float2 *)(shared.scores[query] + FEW_TILE * i + 8 * h + lane % 4 * 2);
-      max = fmaxf(max, fmaxf(s[i][h].x, s[i][h].y));
-    }
-  max = quad_max(max) * work.problem.scale;
-  float base = max == -INFINITY ? 0 : max;  // of a block without keys, whose weights are then 0
-  uint32_t p[FEW_STEPS][4];
-#pragma unroll
-  for (int i = 0; i < FEW_STEPS; i++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      float2 weight = {power_of_two(s[i][h].x * work.problem.scale - base),
-                       power_of_two(s[i][h].y * work.problem.scale - base)};
-      sum += weight.x + weight.y;
-      p[i][2 * h] = pack_bf16(weight.x, weight.y), p[i][2 * h + 1] = 0;
-    }
-  sum = quad_sum(sum);
+  float s[4] = {}, o[4];
+  mbarrier_wait(full, 0);
+  if (own.count) multiply_few_keys(shared.keys + warp * FEW_TILE, q, s);
+  weigh_few(shared, work, warp, own.count, s);
   cp_async_wait<0>();
-  __syncthreads();  // all values are there
+  __syncthreads();  // all weights and values are there
+  multiply_few_values(shared, warp, o);
+  send_few(shared, work, rank, warp, o);
 
-  float o[2][2][4] = {};
-#pragma unroll
-  for (int i = 0; i < FEW_STEPS; i++) {
-    uint32_t v[4];
-    ldmatrix_transposed(v, shared_address(shared.values[FEW_TILE * i + lane % 16] + (2 * warp + lane / 16) * 16));
-    mma_bf16(o[0][i % 2], p[i], v[0], v[1]);
-    mma_bf16(o[1][i % 2], p[i], v[2], v[3]);
-  }
-  if (query < group) {
-    uint32_t to = in_block(arrived, warp);
-#pragma unroll
-    for (int j = 0; j < 2; j++)
-      store_async(in_block(shared_address(&shared.o[rank][query][4 * j + lane % 4]), warp),
-                  float2{o[j][0][0] + o[j][1][0], o[j][0][1] + o[j][1][1]}, to);
-    if (lane % 4 == 0)
-      store_async(in_block(shared_address(&shared.max_sum[rank][query]), warp), float2{max, sum}, to);
-  }
-
-  // Combines this block's columns, in the order of the ranks. A thread has two of a query.
-  if (threadIdx.x >= group * FEW_COLUMNS / 2) return;
+  int query = threadIdx.x / (FEW_COLUMNS / 2), column = threadIdx.x % (FEW_COLUMNS / 2) * 2;
+  if (query >= group) return;
   mbarrier_wait_cluster(arrived, 0);  // all parts are there
-  int row = threadIdx.x / (FEW_COLUMNS / 2), pair = threadIdx.x % (FEW_COLUMNS / 2);
-  float2 all = {0, 0};
-  max = -INFINITY, sum = 0;
-#pragma unroll
-  for (int b = 0; b < BLOCKS_AT_MOST; b++) max = fmaxf(max, shared.max_sum[b][row].x);
-#pragma unroll
-  for (int b = 0; b < BLOCKS_AT_MOST; b++) {
-    float weight = power_of_two(shared.max_sum[b][row].x - max);
-    float2 part = shared.o[b][row][pair];
-    sum += weight * shared.max_sum[b][row].y;
-    all.x += weight * part.x;
-    all.y += weight * part.y;
-  }
-  float inverse = 1 / sum;
-  uint32_t *to = (uint32_t *)(work.problem.o + (queries + row) * HEAD_DIM + rank * FEW_COLUMNS);
-  to[pair] = keys ? pack_bf16(all.x * inverse, all.y * inverse) : 0;  // an empty sequence: NaN otherwise
+  answer_few(shared, query, column, keys == 0,
+             (uint32_t *)(work.problem.o + (queries + query) * HEAD_DIM + rank * FEW_COLUMNS + column));
 }

@@ -111,6 +111,7 @@ template <int QUERIES> __device__ void decode(const Maps &maps, const Work &work
 ENTRY_POINT(8)
 ENTRY_POINT(16)
 
-extern "C" __global__ void __launch_bounds__(FEW_WARPS *WARP, BLOCKS_PER_SM) few_128(const Work work, const Cache cache) {
+extern "C" __global__ void __launch_bounds__(FEW_WARPS *WARP, BLOCKS_PER_SM)
+    few_128(const Work work, const Cache cache) {
   decode_few(work, cache);
 }
