@@ -5,7 +5,7 @@
 #include "paged_reader.h"
 #include "worker.h"
 
-// Grid: any number of blocks, as many as run at a time. Block: WARPS warps, each a worker.
+// Grid: any number of blocks, one for each SM. Block: WARPS warps, each a worker.
 template <int HEAD_DIM, int QUERIES>
 __device__ void decode(const Maps &maps, const Work &work, const Leftovers &leftovers) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew

@@ -5,7 +5,7 @@
 
 #include "lse_reader.h"
 
-// Grid: any number of blocks, as many as run at a time. Block: WARPS warps, each a worker.
+// Grid: any number of blocks, one for each SM. Block: WARPS warps, each a worker.
 template <class Reader>
 __device__ void decode(const Maps &maps, const Work &work, const Leftovers &leftovers, Reader reader) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
