@@ -87,7 +87,7 @@ def swizzle():
     picture = Picture("swizzle", 420, "The 128-byte swizzle", "8 rows of 8 chunks, 16 bytes each; framed: "
                       "chunk 2 of every row, one 8 x 8 matrix of fp16")
     draw_chunks(picture, 60, "not swizzled", lambda row, chunk: chunk)
-    draw_chunks(picture, 450, "swizzled: place = chunk ^ (row % 8)", place_in_row)
+    draw_chunks(picture, 450, "swizzled", place_in_row)
     picture.text(60, 402, "one group of 4 banks: 8 clocks", 15)
     picture.text(450, 402, "eight groups, all 32 banks: 1 clock", 15)
     return picture

@@ -85,6 +85,13 @@ WRONG_WINDOWS = (
      {"kernel_cu": ("if (i / 4 * 8 + i % 2 <= hidden", "if (i / 4 * 8 + i % 2 < hidden")}),
     (("a window of one key: O is V", "got NaN"),
      {"kernel_cu": ("if (i / 4 * 8 + i % 2 <= hidden", "if (i / 4 * 8 + i % 2 <= hidden + 1")}),
+    # No window at all.
+    (("a window of one key: O is V", "right for a causal mask alone: the query sees the keys before its window"),
+     {"kernel_cu": ("{ return max(0, row - problem.window + 1) / KEYS * KEYS; }", "{ return 0; }",
+                    "    int first = max(0, row - problem.window + 1), accumulate = 0;",
+                    "    int first = 0, accumulate = 0;",
+                    "if (i / 4 * 8 + i % 2 <= hidden", "if (i + hidden < -1000000",
+                    "begin = row - problem.window >= key + HALF - 1 ? HALF : 0;", "begin = 0;")}),
     # The window's edge crosses two key tiles, and a tile that the first query sees in full has no mask.
     (("the query sees a key too many",),
      {"kernel_cu": ("return first >= row + WARPGROUP_ROWS - problem.window;", "return first > row - problem.window;")}),
@@ -104,6 +111,13 @@ WRONG_WINDOWS = (
      {"kernel_cu": ("{ return max(0, row - problem.window + 1) / KEYS * KEYS; }", "{ return 0; }",
                     "    int first = max(0, row - problem.window + 1), accumulate = 0;",
                     "    int first = 0, accumulate = 0;")}),
+    # Both consumers compute the block's last key tile, in full.
+    (("FLOP of the tensor cores", "--window=449"),
+     {"kernel_cu": ("    int first = max(0, row - problem.window + 1), accumulate = 0;",
+                    "    int first = max(0, row - warpgroup * WARPGROUP_ROWS - problem.window + 1), accumulate = 0;",
+                    "      if (key - HALF > first)\n", "      if (key > first)\n",
+                    "    skips = last_key_tile(problem, row) > last_key_tile(problem, tile.row);",
+                    "    skips = false;")}),
     (("instructions of a lane for each score",),
      {"kernel_cu": ("    if (EDGE) mask_before<N>();", "    mask_before<N>();")}),
     (("instructions while products",),

@@ -287,6 +287,32 @@ class Holes(unittest.TestCase):
             self.assertIn(f"{task.mine(path)}:{line}:19: error: ", " ".join(lines))
             self.assertIn(f"{line} | static int none = missing;", " ".join(lines))
 
+    def test_reach_the_learner_when_the_stage_has_changed(self):
+        """As after git pull: a comment, another hole's words and a line of the stage are new, and the hole of the task
+        that is begun. What the learner has written stays."""
+        path = "stages/02c-lean-softmax/kernel.cu"
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            course.MINE = mine
+            task = course.current("02c-lean-softmax", "1")
+            today = task.given(path)
+            first, third = (re.search(rf"TASK 02c-{key}\. .*", today)[0] for key in "13")
+            older = today.replace(first, "TASK 02c-1. Older.").replace(third, "TASK 02c-3. Older.")
+            older = older.replace("#include", "#include <older.h>\n#include", 1)
+            others = task.given
+            task.given = lambda file: older if file == path else others(file)
+            task.begin()
+            written = "    // mine, in place of the hole's first line"
+            changed = re.sub(r".*TASK 02c-1\. Older\.", written, older)
+            with open(task.mine(path), "w", encoding="utf-8") as file:
+                file.write(changed)
+            task = course.current("02c-lean-softmax", "1")
+            said = task.update()
+            self.assertEqual(len(said), 1)
+            self.assertIn(f"{task.mine(path)}: the stage has changed since you began.", said[0])
+            self.assertEqual(text_of(task.mine(path)), re.sub(r".*TASK 02c-1\. .*", written, today))
+            self.assertEqual(text_of(task.mine(path) + ".old"), changed)
+            self.assertEqual(task.update(), [])
+
     def test_stay_in_a_solution(self):
         """make solution-02c-2 shows the lines of task 2, and of task 3, which stands below it, the hole."""
         code, text = command("solution-02c-2")

@@ -18,8 +18,8 @@ typedef struct Report {
   char *text;  // of all reports
 } Report;
 
-// Runs the kernel k of one block. The files are a kernel and the headers of a library; the functions kernel, lib::put,
-// and of lib::Tile store, the destructor and an operator.
+// Runs the kernel k of one block. The files are a kernel, the headers of a library, and one beside the kernel; the
+// functions kernel, lib::put, and of lib::Tile store, the destructor and an operator.
 static Report report_of(const unsigned block[3], const char *body) {
   char *text = malloc(strlen(body) + 2000);
   sprintf(
@@ -27,6 +27,7 @@ static Report report_of(const unsigned block[3], const char *body) {
       ".version 8.0\n.target sm_90a\n.address_size 64\n.entry k() {\n.shared .align 16 .b8 tile[1024];\n"
       ".reg .b32 %%a, %%t, %%v; .reg .b64 %%d; .reg .pred %%p;\nmov.u32 %%a, tile; mov.u32 %%t, %%tid.x;\n%s\nret;\n}\n"
       ".file 1 \"my/kernel.cu\"\n.file 2 \"lib/put.h\"\n.file 3 \"lib/tile.h\"\n"
+      ".file 4 \"my/shift.h\"\n"
       ".section .debug_str\n{\n$S0:\n.b8 95,90,78,51,108,105,98,51,112,117,116,69,118,0\n"  // _ZN3lib3putEv
       // _ZN3lib4TileILi64EE5storeEv
       "$S1:\n.b8 95,90,78,51,108,105,98,52,84,105,108,101,73,76,105,54,52,69,69,53,115,116,111,114,101,69,118,0\n"
@@ -129,6 +130,17 @@ Test(reports, a_header_that_the_kernel_calls_needs_no_line) {
   cr_expect_str_eq(place->frames[1].function, "k");
   expect_text(&r, "    at my/kernel.cu:9  block (0,0,0) thread (");
   cr_expect(!strstr(r.text, "lib/"), "%s", r.text);
+  end(&r);
+}
+
+// It is as much the reader's as the kernel: two of its lines are two reports.
+Test(reports, a_header_beside_the_kernel_has_its_lines) {
+  Report r = report(".loc 1 9 1\n.loc 4 3 5, function_name $S0, inlined_at 1 9 1\n" STORE
+                    ".loc 4 5 5, function_name $S0, inlined_at 1 9 1\nst.shared.u32 [%a+16], %t;\n");
+  expect_reports(&r, HAZARD_FAULT, 2);
+  expect_text(&r, "    at my/kernel.cu:9  block (0,0,0) thread (");
+  expect_text(&r, "       in my/shift.h:3, lib::put\n");
+  expect_text(&r, "       in my/shift.h:5, lib::put\n");
   end(&r);
 }
 

@@ -17,7 +17,8 @@ import capstone
 import holes
 from change import changes
 from diagnosis import diagnosis
-from learner import MINE, Wrong, indented, note_passed, passed_as, run_command, state_of
+from learner import (MINE, Wrong, indented, keep_given, merge_update, note_passed, passed_as, run_command,
+                     state_of)
 from workshop import Workshop, make, number_of, read, run
 
 STAGES = sorted(os.path.basename(path.rstrip("/")) for path in glob.glob("stages/[0-9][0-9]*-*/"))
@@ -141,8 +142,14 @@ class Task:
         """Copies the stage with the holes to mine/NN/K."""
         os.makedirs(self.folder)
         for path in self.files:
+            keep_given(self.folder, os.path.basename(path), self.given(path))
             with open(self.mine(path), "w", encoding="utf-8") as file:
                 file.write(self.given(path))
+
+    def update(self):
+        """Merges into the user's files what has changed in the stage since they were begun: a line about each."""
+        return [line for line in (merge_update(self.folder, os.path.basename(path), self.given(path))
+                                  for path in self.files) if line]
 
     def state(self):
         """What identifies the user's files as they are now."""
@@ -374,8 +381,9 @@ def command_try(stage, key):
                   "the stage's lines there.")
         return 0
     made(stage)
+    updated = task.update()
     passed, lines = judge(task, task.workshop())
-    lines += task.begun_later
+    lines += updated + task.begun_later
     if not passed:
         print(f"NOT YET  task {task.name}: {task.title()}\n{indented(lines)}")
         return 1

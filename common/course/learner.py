@@ -2,6 +2,7 @@
 import hashlib
 import os
 import signal
+import subprocess
 import sys
 
 MINE = os.environ.get("MINE", "mine")
@@ -39,6 +40,37 @@ def passed_as(folder):
 
 def note_passed(folder, state):
     write_note(os.path.join(folder, ".passed"), state)
+
+
+def keep_given(folder, name, text):
+    """Keeps a file of the learner's as it was given: see merge_update."""
+    os.makedirs(os.path.join(folder, ".given"), exist_ok=True)
+    with open(os.path.join(folder, ".given", name), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def merge_update(folder, name, now):
+    """Merges into the learner's file what has changed in the repository since it was given; `now` is what would be given
+    today. Where both have changed the same lines the learner's stay. Returns a line about it, or None if nothing has
+    changed."""
+    given, mine = os.path.join(folder, ".given", name), os.path.join(folder, name)
+    if not os.path.exists(given) or not os.path.exists(mine):
+        return None
+    with open(given, encoding="utf-8") as file:
+        if file.read() == now:
+            return None
+    with open(f"{given}.now", "w", encoding="utf-8") as file:
+        file.write(now)
+    done = subprocess.run(["git", "merge-file", "-p", "--ours", mine, given, f"{given}.now"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode:
+        raise Wrong(f"{mine} cannot be brought up to date: {done.stderr.strip()}")
+    os.replace(mine, f"{mine}.old")
+    with open(mine, "w", encoding="utf-8") as file:
+        file.write(done.stdout)
+    os.replace(f"{given}.now", given)
+    return (f"{mine}: the stage has changed since you began. Its changes are now in your file, but for lines that you had "
+            f"changed as well; {mine}.old is as it was.")
 
 
 def indented(lines):

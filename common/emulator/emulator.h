@@ -278,7 +278,8 @@ typedef struct HazardPlace {
   int ptx_line;
   const HazardFrame *frames;  // the instruction's line, then that of each call that brought it there; NULL when unknown
   int frame_count;
-  int own;  // which frame file and line are
+  int own;    // which frame file and line are
+  int inner;  // how many frames before it a report names: none where the line calls a header from elsewhere
   unsigned block[3], thread[3];
 } HazardPlace;
 

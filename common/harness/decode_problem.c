@@ -451,21 +451,15 @@ static void print_query_place(FILE *out, const DecodeProblem *problem, size_t in
 }
 
 static void print_wrong_queries(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {
-  char text[32];
   fprintf(out, "          the first that %s, O[batch][head]%s[d]:\n", check->wrong == 1 ? "differs" : "differ",
           problem->shape.queries > 1 ? "[query]" : "");
   for (int i = 0; i < check->difference_count; i++) {
     const Difference *difference = &check->differences[i];
     fprintf(out, "          ");
     print_query_place(out, problem, difference->index);
-    if (isnan(difference->got))
-      fprintf(out, ": got NaN, expected %.6g\n", difference->expected);
-    else
-      fprintf(out, ": got %.6g, expected %.6g, off by %.2g (limit %.2g)\n", difference->got, difference->expected,
-              fabs(difference->got - difference->expected), difference->limit);
+    report_difference(out, difference);
   }
-  uint64_t more = check->wrong - (uint64_t)check->difference_count;
-  if (more) fprintf(out, "          and %s more\n", format_count(text, more));
+  report_more(out, check->wrong - (uint64_t)check->difference_count);
 }
 
 static void report_wrong_decode(FILE *out, const DecodeProblem *problem, const DecodeCheck *check) {

@@ -231,20 +231,14 @@ static void print_element(FILE *out, const GemmProblem *problem, size_t index) {
 }
 
 static void print_wrong_elements(FILE *out, const GemmProblem *problem, const GemmCheck *check) {
-  char text[32];
   fprintf(out, "          the first that %s, C[row][column]:\n", check->wrong == 1 ? "differs" : "differ");
   for (int i = 0; i < check->difference_count; i++) {
     const Difference *difference = &check->differences[i];
     fprintf(out, "          ");
     print_element(out, problem, difference->index);
-    if (isnan(difference->got))
-      fprintf(out, ": got NaN, expected %.6g\n", difference->expected);
-    else
-      fprintf(out, ": got %.6g, expected %.6g, off by %.2g (limit %.2g)\n", difference->got, difference->expected,
-              fabs(difference->got - difference->expected), difference->limit);
+    report_difference(out, difference);
   }
-  uint64_t more = check->wrong - (uint64_t)check->difference_count;
-  if (more) fprintf(out, "          and %s more\n", format_count(text, more));
+  report_more(out, check->wrong - (uint64_t)check->difference_count);
 }
 
 static void report_wrong_product(FILE *out, const GemmProblem *problem, const GemmCheck *check) {

@@ -57,8 +57,8 @@ typedef enum Swizzle { SWIZZLE_NONE = 0, SWIZZLE_128B = 1, SWIZZLE_64B = 2, SWIZ
 // Where a matrix lies in shared memory, in 64 bits. address, leading and stride: bytes, multiples of 16.
 //
 //                          K-major (rows along K)                     MN-major (rows along M or N)
-//   not swizzled  leading  to the next core matrix along K            to the next 8 along K
-//                 stride   to the next 8 rows                         to the next core matrix along M or N
+//   not swizzled  leading  to the next 8 along K                      to the next 8 along K
+//                 stride   to the next 8 rows                         to the next 8 along M or N
 //   swizzled      leading  ignored                                    to the next panel, as wide as the swizzle
 //                 stride   to the next 8 rows                         to the next 8 along K
 static __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t address, uint32_t leading, uint32_t stride,

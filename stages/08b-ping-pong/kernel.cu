@@ -80,7 +80,7 @@ template <int HEAD_DIM, bool CAUSAL> struct Consumer {
   }
 
   // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
-  // follows it. Then the result is true, and everything older must shrink by `factor`.
+  // follows it. This function then returns true, and everything older must shrink by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll

@@ -84,7 +84,7 @@ template <class Self, int HEAD_DIM, bool CAUSAL> struct ConsumerBase {
   __device__ float score_scale() { return problem.scale; }
 
   // Lazy rescaling, as in stage 02c: when a maximum has grown so much that a weight would exceed 2^8, the shift
-  // follows it. Then the result is true, and everything older must shrink by `factor`.
+  // follows it. This function then returns true, and everything older must shrink by `factor`.
   __device__ bool raise_max() {
     float lower[2];
 #pragma unroll

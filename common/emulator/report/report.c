@@ -32,14 +32,10 @@ static int compare_calls(const HazardPlace *a, const HazardPlace *b) {
   return compare_frame_range(a, a->own, own_end(a), b, b->own, own_end(b));
 }
 
-// How many frames of other files stand before the kernel's own line. A single one is not counted: the kernel calls a
-// function of a header there, and its line says which.
-static int inner_frames(const HazardPlace *place) { return place->own > 1 ? place->own : 0; }
-
 // Of the frames in other files. Calls in the kernel's own file are no difference: a report lists them.
 static int compare_frames(const HazardPlace *a, const HazardPlace *b) {
   if (!a->file || !b->file) return 0;
-  int order = compare_frame_range(a, 0, inner_frames(a), b, 0, inner_frames(b));
+  int order = compare_frame_range(a, 0, a->inner, b, 0, b->inner);
   return order ? order : compare_frame_range(a, own_end(a), a->frame_count, b, own_end(b), b->frame_count);
 }
 
@@ -206,7 +202,6 @@ static void print_thread(FILE *out, const HazardPlace *place) {
           place->thread[0], place->thread[1], place->thread[2]);
 }
 
-// A function of a header that the kernel calls itself is not worth lines of its own: the call names it.
 static void print_place(FILE *out, const char *role, const Hazard *hazards, int length, bool other) {
   const HazardPlace *place = place_in(&hazards[0], other);
   fprintf(out, "    %s ", role);
@@ -215,7 +210,7 @@ static void print_place(FILE *out, const char *role, const Hazard *hazards, int 
   else
     fprintf(out, "PTX line %d", place->ptx_line);
   print_thread(out, place);
-  print_calls(out, place, 0, inner_frames(place), "in", "inlined at");
+  print_calls(out, place, 0, place->inner, "in", "inlined at");
   if (place->file) print_calls(out, place, own_end(place), place->frame_count, "called from", "called from");
 }
 

@@ -23,13 +23,17 @@ static size_t surroundings(const char *file) {
   return slash ? (size_t)(slash + 1 - file) : 0;
 }
 
-// Whether a file is the kernel's own: the one where the kernel stands. When that is a header, the kernel has no file of
-// its own, and the folder and those beside it count: stages share such headers.
-static bool is_own(const char *file, const char *kernel) {
-  size_t length = strlen(kernel);
-  if (length > 3 && !strcmp(kernel + length - 3, ".cu")) return !strcmp(file, kernel);
+// Whether a file is in the kernel's folder or one beside it.
+static bool is_near(const char *file, const char *kernel) {
   size_t folder = surroundings(kernel);
   return folder ? !strncmp(file, kernel, folder) : !strchr(file, '/');
+}
+
+// Whether a file is the kernel's own: the one where the kernel stands. When that is a header, the kernel has no file of
+// its own, and all near it count: stages share such headers.
+static bool is_own(const char *file, const char *kernel) {
+  size_t length = strlen(kernel);
+  return length > 3 && !strcmp(kernel + length - 3, ".cu") ? !strcmp(file, kernel) : is_near(file, kernel);
 }
 
 // The innermost location in the kernel's own file; NULL when unknown.
@@ -95,6 +99,7 @@ void find_frames(const PtxModule *module, const PtxInstruction *source, HazardPl
   const PtxFunction *function = function_of(module, source);
   if (function) frames[place->frame_count - 1].function = function->readable;
   place->frames = frames;
+  place->inner = place->own > 1 || (place->own == 1 && is_near(frames[0].file, frames[1].file)) ? place->own : 0;
   place->file = frames[place->own].file;
   place->line = frames[place->own].line;
 }

@@ -30,6 +30,6 @@ typedef struct Problem {
   int keys;                // of the longest sequence that there may be
   float scale;             // log2(e) / sqrt(HEAD_DIM): exp(x) is computed as 2^(x log2 e)
   IntPointer lengths;      // [batch]: the keys of each sequence; 0: all have `keys`
-  IntPointer block_table;  // [batch][table_row]: the page that has a sequence's keys from i * page on; 0: no pages
+  IntPointer block_table;  // [batch][table_row]: entry i is the page of a sequence's keys from i * page on; 0: no pages
   int table_row, page;     // page: its keys, a power of two
 } Problem;
