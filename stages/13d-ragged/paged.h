@@ -11,8 +11,8 @@ enum { RINGS_BYTES = WARPS * (RING_BYTES + SLOTS * (LABEL_BYTES + BARRIER_BYTES)
 
 static inline int rows_of_head(const DecodeShape *shape) { return shape->heads / shape->kv_heads * shape->queries; }
 
-// A block for each SM: its warps have enough bytes in flight, and more workers would leave more parts to combine. But no
-// more blocks than have a tile for each slot of their warps when all sequences are as long as can be. `chunks`: as many
+// A block for each SM: its warps have enough bytes in flight, and more workers would leave more parts. But no more
+// blocks than have a tile for each slot of their warps when all sequences are as long as can be. `chunks`: so many
 // blocks share each worker's tiles.
 static inline int paged_blocks(const DecodeShape *shape, int wanted, int sm_count, int tile_keys, int chunks) {
   long tiles = (long)shape->batch * shape->kv_heads * ((shape->keys + tile_keys - 1) / tile_keys);

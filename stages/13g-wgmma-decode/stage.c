@@ -36,9 +36,9 @@ static int blocks_of(const Decode *decode, int sm_count) {
   int tiles = tiles_of(shape), most = tiles < CLUSTER_AT_MOST ? tiles : CLUSTER_AT_MOST;
   int blocks = decode->splits ? decode->splits : even_blocks(shape, sm_count);
   if (!decode->splits && decode->lengths) {
-    long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), wave = (long)sm_count * BLOCKS_PER_SM / heads;
-    int ragged = at_most(shape->keys / RAGGED_KEYS, (long)sm_count * BLOCKS_PER_SM * WAVES / heads);
-    int at_once = at_most(2 * shape->keys / RAGGED_KEYS, wave);
+    long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), slots = (long)sm_count * BLOCKS_PER_SM;
+    int ragged = at_most(shape->keys / RAGGED_KEYS, WAVES * slots / heads);
+    int at_once = at_most(2 * shape->keys / RAGGED_KEYS, slots / heads);
     if (ragged > blocks) blocks = ragged;
     if (at_once > blocks) blocks = at_once;
   }
