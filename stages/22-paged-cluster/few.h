@@ -11,7 +11,6 @@
 #include "../13d-ragged/list.h"
 #include "../13d-ragged/rows.h"
 #include "ptx/cluster.h"
-#include "ptx/cp_async.h"
 #include "ptx/ldmatrix.h"
 #include "ptx/math.h"
 #include "ptx/mbarrier.h"
@@ -21,74 +20,50 @@
 
 #include "tiles.h"
 
-enum { FEW_COLUMNS = HEAD_DIM / BLOCKS_AT_MOST, FEW_STEPS = FEW_KEYS / FEW_TILE, FEW_CHUNKS = HEAD_DIM / 32 };
+enum { FEW_COLUMNS = HEAD_DIM / BLOCKS_AT_MOST, FEW_CHUNKS = HEAD_DIM / 32 };
 static_assert(FEW_WARPS == BLOCKS_AT_MOST && FEW_COLUMNS == 16, "a warp for each block's columns, an mma's rows");
 
-// Rows are longer than their numbers: so those that are read at the same time begin in different banks.
 struct FewShared {
-  char keys[FEW_KEYS][FEW_KEY_PITCH], values[FEW_KEYS][FEW_VALUE_PITCH];
-  char weights[FEW_GROUP][FEW_WEIGHT_PITCH];                       // P in bf16: [query][key]
+  char keys[FEW_WARPS][TILE_BYTES], values[FEW_WARPS][TILE_BYTES];
+  char weights[FEW_GROUP][FEW_PITCH];  // P in bf16: [query][key]. Rows begin in different banks
   float maxima[FEW_GROUP][FEW_WARPS], sums[FEW_GROUP][FEW_WARPS];  // of each warp's keys
   float2 o[BLOCKS_AT_MOST][FEW_GROUP / 2][FEW_COLUMNS];            // [from block][pair of queries][column]
   float2 max_sum[BLOCKS_AT_MOST][FEW_GROUP];                       // [from block][query]
-  uint64_t full[FEW_WARPS];                                        // counts the bytes of a warp's keys
-  uint64_t arrived;                                                // counts the bytes that blocks send
+  uint64_t keys_full[FEW_WARPS], values_full[FEW_WARPS];
+  uint64_t arrived;  // counts the bytes that blocks send
 };
 static_assert(sizeof(FewShared) == FEW_SHARED, "see tiles.h");
 
-// The tile of a warp: where its rows lie, and how many exist, 0 to 16.
-struct FewTile {
-  const __nv_bfloat16 *k, *v;
-  int count;
-
-  __device__ FewTile(const Work &work, const Cache &cache, int sequence, int head, int tile, int end, int keys) {
-    count = tile < end ? min(keys - tile * FEW_TILE, (int)FEW_TILE) : 0;
-    k = cache.k, v = cache.v;
-    if (!count) return;
-    int page = sequence, key = tile * FEW_TILE;
-    if (work.block_table) {
-      page = work.block_table[(size_t)sequence * work.table_row + (key >> work.page_shift)];
-      key &= (1 << work.page_shift) - 1;
-    }
-    k += page * cache.of_k.batch + head * cache.of_k.head + key * cache.of_k.query;
-    v += page * cache.of_v.batch + head * cache.of_v.head + key * cache.of_v.query;
+// Asks for a warp's tile, by one lane.
+static __device__ void load_few(FewShared &shared, const Maps &maps, const Work &work, int sequence, int head, int tile,
+                                int warp) {
+  uint32_t keys = shared_address(shared.keys_full + warp), values = shared_address(shared.values_full + warp);
+  int page = sequence, key = tile * FEW_TILE;
+  if (work.block_table) {
+    page = work.block_table[(size_t)sequence * work.table_row + (key >> work.page_shift)];
+    key &= (1 << work.page_shift) - 1;
   }
+  mbarrier_init(keys, 1);
+  mbarrier_init(values, 1);
+  mbarrier_fence_init();
+  mbarrier_arrive_expect(keys, TILE_BYTES);
+  tma_load(shared_address(shared.keys[warp]), &maps.k, keys, 0, key, 0, head, page);
+  mbarrier_arrive_expect(values, TILE_BYTES);
+  tma_load(shared_address(shared.values[warp]), &maps.v, values, 0, key, 0, head, page);
+}
 
-  // A lane for each row.
-  __device__ void load_keys(const Strides &strides, char (*to)[FEW_KEY_PITCH], uint32_t full) const {
-    int lane = threadIdx.x % WARP;
-    if (lane == 0) {
-      mbarrier_init(full, 1);
-      mbarrier_fence_init();
-      mbarrier_arrive_expect(full, count * 2 * HEAD_DIM);
-    }
-    __syncwarp();
-    if (lane < count) bulk_load(shared_address(to[lane]), k + lane * strides.query, full, 2 * HEAD_DIM);
-  }
+// Where lane l's columns begin, of the i-th 32: it has 16 neighbours of each 64, in two loads of 8. Two rows that a
+// load reads at the same time then lie in different banks.
+static __device__ int few_column(int i) { return i / 2 * 64 + threadIdx.x % 4 * 16 + i % 2 * 8; }
 
-  // Values of keys that do not exist are zeros: a weight of 0 times NaN would be NaN.
-  __device__ void load_values(const Strides &strides, char (*to)[FEW_VALUE_PITCH]) const {
-    int lane = threadIdx.x % WARP, chunk = lane % 16;
-#pragma unroll
-    for (int i = 0; i < FEW_TILE / 2; i++) {
-      int row = 2 * i + lane / 16;
-      bool exists = row < count;
-      cp_async(shared_address(to[row] + chunk * 16), exists ? v + row * strides.query + chunk * 8 : v, exists ? 16 : 0);
-    }
-    cp_async_commit();
-  }
-};
-
-// K Q^T for 16 keys. The order of columns does not matter to a product over all of them, if both factors agree: lane l
-// has columns 8 (l % 4) to 8 (l % 4) + 7 of each 32, so that it loads them at once.
-static __device__ void multiply_few_keys(const char (*keys)[FEW_KEY_PITCH], const uint4 (&q)[FEW_CHUNKS],
-                                         float (&s)[4]) {
-  int lane = threadIdx.x % WARP;
+// K Q^T for 16 keys. The order of columns does not matter to a product over all of them, if both factors agree.
+static __device__ void multiply_few_keys(const char *keys, const uint4 (&q)[FEW_CHUNKS], float (&s)[4]) {
+  int row = threadIdx.x % WARP / 4;
   float even[4] = {}, odd[4] = {};
 #pragma unroll
   for (int i = 0; i < FEW_CHUNKS; i++) {
-    uint4 low = *(const uint4 *)(keys[lane / 4] + 64 * i + lane % 4 * 16);
-    uint4 high = *(const uint4 *)(keys[lane / 4 + 8] + 64 * i + lane % 4 * 16);
+    uint4 low = *(const uint4 *)(keys + swizzled(FEW_TILE, row, few_column(i) / 8));
+    uint4 high = *(const uint4 *)(keys + swizzled(FEW_TILE, row + 8, few_column(i) / 8));
     uint32_t a[2][4] = {{low.x, high.x, low.y, high.y}, {low.z, high.z, low.w, high.w}};
     mma_bf16(even, a[0], q[i].x, q[i].y);
     mma_bf16(odd, a[1], q[i].z, q[i].w);
@@ -128,7 +103,7 @@ static __device__ void weigh_few(FewShared &shared, const Work &work, int warp, 
     sum[h] = s[h] + s[h + 2];
   }
   // Transposed, a lane has a query, and two keys that are neighbours.
-  uint32_t *to = (uint32_t *)(shared.weights[lane / 4] + 2 * (warp * FEW_TILE) + lane % 4 * 4);
+  uint32_t *to = (uint32_t *)(shared.weights[lane / 4] + 2 * FEW_TILE * warp + lane % 4 * 4);
   to[0] = transpose(pack_bf16(s[0], s[1]));
   to[4] = transpose(pack_bf16(s[2], s[3]));
 #pragma unroll
@@ -143,13 +118,13 @@ static __device__ void multiply_few_values(const FewShared &shared, int warp, fl
   int lane = threadIdx.x % WARP;
   float even[4] = {}, odd[4] = {};
 #pragma unroll
-  for (int i = 0; i < FEW_STEPS; i += 2) {
+  for (int i = 0; i < FEW_WARPS; i += 2) {
     uint32_t p[4], v[2][4];
     ldmatrix(p, shared_address(shared.weights[lane % 8] + 32 * i + lane / 8 * 16));
 #pragma unroll
     for (int h = 0; h < 2; h++)
-      ldmatrix_transposed(v[h], shared_address(shared.values[FEW_TILE * (i + h) + lane / 16 * 8 + lane % 8] +
-                                               32 * warp + lane / 8 % 2 * 16));
+      ldmatrix_transposed(v[h], shared_address(shared.values[i + h]) +
+                                    swizzled(FEW_TILE, lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2));
     mma_bf16(even, v[0], p[0], p[1]);
     mma_bf16(odd, v[1], p[2], p[3]);
   }
@@ -190,25 +165,23 @@ static __device__ void answer_few(const FewShared &shared, int query, int column
 }
 
 // Grid: BLOCKS_AT_MOST, key heads, sequences, in clusters along x. Block: FEW_WARPS warps. Up to FEW_GROUP queries.
-static __device__ void decode_few(const Work &work, const Cache &cache) {
-  extern __shared__ __align__(1024) char memory[];
+static __device__ void decode_few(const Maps &maps, const Work &work) {
+  extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
   FewShared &shared = *(FewShared *)memory;
   int rank = cluster_rank(), head = blockIdx.y, sequence = blockIdx.z, group = work.problem.group;
   int warp = __shfl_sync(ALL_LANES, threadIdx.x / WARP, 0), lane = threadIdx.x % WARP;
   int keys = keys_of(work, sequence), tiles = tiles_of<FEW_TILE>(keys);
   int tile = tiles * rank / BLOCKS_AT_MOST + warp, end = tiles * (rank + 1) / BLOCKS_AT_MOST;
-  size_t queries = (size_t)(sequence * work.problem.kv_heads + head) * group;  // those before this head's
-  uint32_t arrived = shared_address(&shared.arrived), full = shared_address(shared.full + warp);
+  int count = tile < end ? min(keys - tile * FEW_TILE, (int)FEW_TILE) : 0;  // keys of the warp
+  if (count && lane == 0) load_few(shared, maps, work, sequence, head, tile, warp);
 
-  FewTile own(work, cache, sequence, head, tile, end, keys);
-  own.load_keys(cache.of_k, shared.keys + warp * FEW_TILE, full);
-  own.load_values(cache.of_v, shared.values + warp * FEW_TILE);
+  size_t queries = (size_t)(sequence * work.problem.kv_heads + head) * group;  // those before this head's
+  const __nv_bfloat16 *from = work.problem.q + (queries + lane / 4) * HEAD_DIM;
   uint4 q[FEW_CHUNKS];
 #pragma unroll
   for (int i = 0; i < FEW_CHUNKS; i++)
-    q[i] = lane / 4 < group
-               ? *(const uint4 *)(work.problem.q + (queries + lane / 4) * HEAD_DIM + 32 * i + lane % 4 * 8)
-               : uint4{0, 0, 0, 0};
+    q[i] = lane / 4 < group ? *(const uint4 *)(from + few_column(i)) : uint4{0, 0, 0, 0};
+  uint32_t arrived = shared_address(&shared.arrived);
   if (threadIdx.x == 0) {
     mbarrier_init(arrived, 1);
     mbarrier_fence_init();
@@ -219,10 +192,13 @@ static __device__ void decode_few(const Work &work, const Cache &cache) {
   cluster_wait();  // all blocks have begun, and the loads are under way
 
   float s[4] = {}, o[4];
-  mbarrier_wait(full, 0);
-  if (own.count) multiply_few_keys(shared.keys + warp * FEW_TILE, q, s);
-  weigh_few(shared, work, warp, own.count, s);
-  cp_async_wait<0>();
+  if (count) {
+    mbarrier_wait(shared_address(shared.keys_full + warp), 0);
+    multiply_few_keys(shared.keys[warp], q, s);
+  }
+  weigh_few(shared, work, warp, count, s);
+  if (count) mbarrier_wait(shared_address(shared.values_full + warp), 0);
+  if (count < FEW_TILE) clear_keys<HEAD_DIM / PANEL, FEW_TILE, ROW_BYTES>(shared_address(shared.values[warp]), count);
   __syncthreads();  // all weights and values are there
   multiply_few_values(shared, warp, o);
   send_few(shared, work, rank, warp, o);

@@ -24,43 +24,19 @@ static bool are_few(const DecodeShape *shape, unsigned blocks) {
          shape->heads / shape->kv_heads <= FEW_GROUP;
 }
 
-static Strides cache_strides(const DecodeShape *pool, DeviceTensor tensor) {
-  tensor = decode_tensor_with_strides(pool->kv_heads, pool->keys, HEAD_DIM, tensor);
-  return (Strides){tensor.batch, tensor.head, tensor.row};
-}
-
-static bool launch_few(Device *device, const Decode *decode) {
-  const DecodeShape *shape = &decode->shape;
-  DecodeShape pool = pool_of(decode);
-  Work work = paged_work(decode, FEW_TILE);
-  Cache cache = {.k = decode->k.address,
-                 .v = decode->v.address,
-                 .of_k = cache_strides(&pool, decode->k),
-                 .of_v = cache_strides(&pool, decode->v)};
-  DeviceLaunch kernel = {
-      .kernel = device_kernel(device, decode->module, "few_128"),
-      .grid = {BLOCKS_AT_MOST, (unsigned)shape->kv_heads, (unsigned)shape->batch},
-      .block = {FEW_WARPS * WARP},
-      .cluster = {BLOCKS_AT_MOST, 1, 1},
-      .dynamic_shared = FEW_SHARED,
-      .arguments = ARGUMENTS(&work, &cache),
-  };
-  return device_launch(device, &kernel);
-}
-
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   unsigned blocks = (unsigned)blocks_of(decode, device_info(device)->sm_count);
-  if (are_few(shape, blocks)) return launch_few(device, decode);
   Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
   DecodeShape pool = pool_of(decode);
   Maps maps;
+  bool few = are_few(shape, blocks);
   DeviceLaunch kernel = {
-      .kernel = decode_kernel(device, decode),
+      .kernel = few ? device_kernel(device, decode->module, "few_128") : decode_kernel(device, decode),
       .grid = {blocks, (unsigned)shape->kv_heads, (unsigned)shape->batch},
-      .block = {THREADS},
+      .block = {few ? FEW_WARPS * WARP : THREADS},
       .cluster = {blocks, 1, 1},
-      .dynamic_shared = DECODE_SHARED + EXCHANGE_BYTES,
+      .dynamic_shared = few ? FEW_SHARED : DECODE_SHARED + EXCHANGE_BYTES,
       .arguments = ARGUMENTS(&maps, &work),
   };
   return decode_tensor_map(device, &pool, decode->k, KEYS_OF(HEAD_DIM), &maps.k) &&

@@ -11,14 +11,7 @@ enum { EXCHANGE_BYTES = 4 * BLOCKS_AT_MOST * GROUP_AT_MOST + 8 * (GROUP_AT_MOST 
 
 // For sequences that have at most a tile of 16 keys for each warp of a cluster of BLOCKS_AT_MOST.
 enum { FEW_WARPS = 8, FEW_TILE = 16, FEW_KEYS = FEW_WARPS * FEW_TILE };  // FEW_KEYS: of a block
-enum { FEW_GROUP = 8 };                                                  // query heads of a key head
-enum { FEW_KEY_PITCH = 2 * HEAD_DIM + 64, FEW_VALUE_PITCH = 2 * HEAD_DIM + 16, FEW_WEIGHT_PITCH = 2 * FEW_KEYS + 16 };
-// Of struct FewShared: keys and values, weights, two numbers of each warp, what blocks send each other, and mbarriers.
-enum { FEW_SHARED = FEW_KEYS * (FEW_KEY_PITCH + FEW_VALUE_PITCH) + FEW_GROUP * (FEW_WEIGHT_PITCH + 8 * FEW_WARPS) +
-                    FEW_GROUP * (4 * HEAD_DIM + 8 * BLOCKS_AT_MOST) + 8 * (FEW_WARPS + 1) };
-
-// Where K and V lie. The strides are those from page to page, head to head, and key to key.
-typedef struct Cache {
-  Bf16Pointer k, v;
-  Strides of_k, of_v;
-} Cache;
+enum { FEW_GROUP = 8, FEW_PITCH = 2 * FEW_KEYS + 16 };                   // query heads of a key head
+// Of struct FewShared: tiles, weights, two numbers of each warp, what blocks send each other, and mbarriers.
+enum { FEW_SHARED = FEW_WARPS * 2 * TILE_BYTES + FEW_GROUP * (FEW_PITCH + 8 * FEW_WARPS) +
+                    FEW_GROUP * (4 * HEAD_DIM + 8 * BLOCKS_AT_MOST) + 8 * (2 * FEW_WARPS + 1) };
