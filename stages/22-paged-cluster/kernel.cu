@@ -112,6 +112,6 @@ ENTRY_POINT(8)
 ENTRY_POINT(16)
 
 extern "C" __global__ void __launch_bounds__(FEW_WARPS *WARP, BLOCKS_PER_SM)
-    few_128(const __grid_constant__ Maps maps, const Work work) {
+    few(const __grid_constant__ Maps maps, const Work work) {
   decode_few(maps, work);
 }

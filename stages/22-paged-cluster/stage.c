@@ -32,7 +32,7 @@ static bool launch(Device *device, const Decode *decode) {
   Maps maps;
   bool few = are_few(shape, blocks);
   DeviceLaunch kernel = {
-      .kernel = few ? device_kernel(device, decode->module, "few_128") : decode_kernel(device, decode),
+      .kernel = few ? device_kernel(device, decode->module, "few") : decode_kernel(device, decode),
       .grid = {blocks, (unsigned)shape->kv_heads, (unsigned)shape->batch},
       .block = {few ? FEW_WARPS * WARP : THREADS},
       .cluster = {blocks, 1, 1},
