@@ -28,6 +28,7 @@ include $(wildcard common/baselines/*/build.mk)
 help: ## prints this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-22s %s\n", $$1, $$2 }'
 	@echo '  make stage-NN          builds ./stage-NN, one of: $(STAGES:./%=%)'
+	@echo '  make read-NN           shows lesson NN in the terminal, and make answers-NN the answers to its questions'
 	@echo '  make try-NN            begins a task of stage NN in mine/NN; the next time, builds and judges what you wrote there'
 	@echo '  make hint-NN           shows the next hint for the task; make solution-NN shows the lines of the stage'
 	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens'

@@ -70,6 +70,14 @@ def values(path, column, **where):
     return found
 
 
+def sanitized(*kinds):
+    """How many kernels of the suite of hazards have a mistake of these kinds, and for how many each tool reports
+    anything."""
+    tools = [values("tests/hazards/sanitizer-h100.csv.gz", "seen", kind=kinds, tool=tool)
+             for tool in ("memcheck", "racecheck", "synccheck", "initcheck")]
+    return len(tools[0]), *map(sum, tools)
+
+
 def tflops(stage, **where):
     return values(PEERS, "tflops", stage=stage, **{"mode": "cold", **where})
 
@@ -187,7 +195,7 @@ def cost(suite, column):
 
 
 EXPRESSIONS = {name: globals()[name] for name in (
-    "values", "tflops", "clock", "times", "ratio", "decode_ms", "decode_ratio", "decode_lead", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine",
+    "values", "sanitized", "tflops", "clock", "times", "ratio", "decode_ms", "decode_ratio", "decode_lead", "tuned", "tuned_e4m3", "counted", "durations", "emulated", "machine",
     "programs", "reported", "quiet", "cost")} | {
         name: getattr(counting, name) for name in ("counts", "near", "executed", "registers")} | {
         "mean": statistics.geometric_mean, "median": statistics.median, "average": statistics.mean,

@@ -287,6 +287,19 @@ class Holes(unittest.TestCase):
             self.assertIn(f"{task.mine(path)}:{line}:19: error: ", " ".join(lines))
             self.assertIn(f"{line} | static int none = missing;", " ".join(lines))
 
+    def test_name_the_lines_of_a_file_that_is_the_stages(self):
+        """Task 06-1 is in another file. The learner's kernel.cu has holes where the judge takes the stage's."""
+        if "06" not in NUMBERS:
+            return
+        with tempfile.TemporaryDirectory(dir="build") as mine:
+            course.MINE = mine
+            task = course.current("06-tma", "1")
+            task.begin()
+            task.workshop()
+            for path, shown in (("stages/06-tma/kernel.cu", "stages/06-tma/kernel.cu"),
+                                ("common/harness/tensor_maps.c", f"{mine}/06/1/tensor_maps.c")):
+                self.assertEqual(task.in_my_words(f"at {path}:56, called at 188"), f"at {shown}:56, called at 188")
+
     def test_reach_the_learner_when_the_stage_has_changed(self):
         """As after git pull: a comment, another hole's words and a line of the stage are new, and the hole of the task
         that is begun. What the learner has written stays."""

@@ -79,6 +79,16 @@ class Numbers(unittest.TestCase):
             self.assertEqual(quiz.number(text), value, text)
 
 
+    def test_are_shown_without_needless_digits(self):
+        """And what is shown is a right answer."""
+        shown = {one.number: [question.solution for question in one.questions] for one in QUIZZES}
+        self.assertEqual(shown["15"], ["330", "11.4", "35.9", "3", "1"])
+        self.assertEqual(shown["12"][1], "1,088")
+        for one in QUIZZES:
+            for question in one.questions:
+                self.assertTrue(question.is_right(question.read(question.solution)), f"{one.number}: {question.solution}")
+
+
 class Command(unittest.TestCase):
     def test_passes_right_answers_alone_and_remembers_it(self):
         with tempfile.TemporaryDirectory(dir="build") as mine:
@@ -88,7 +98,10 @@ class Command(unittest.TestCase):
                     self.assertEqual(code, 0, text)
                     self.assertIn(f"{len(one.questions)} of {len(one.questions)} right", text)
                     wrong = " ".join("z" if question.choices else str(3 * question.answer + 1) for question in one.questions)
-                    self.assertEqual(command(one.number, wrong, mine=mine)[0], 1)
+                    code, text = command(one.number, wrong, mine=mine)
+                    self.assertEqual(code, 1)
+                    shown = [line for line in text.splitlines() if line.startswith("The answer is ")]
+                    self.assertEqual(shown, [f"The answer is {question.solution}." for question in one.questions])
             self.assertEqual(command("", mine=mine)[1].count("[x]"), len(QUIZZES))
 
     def test_asks_three_times_and_says_what_a_wrong_answer_forgets(self):

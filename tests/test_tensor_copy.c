@@ -410,7 +410,9 @@ Test(tensor_copy, tensor_beyond_its_memory) {
   cr_expect_eq(machine_launch(&machine, (Shape){1, THREADS, 0}, arguments, 4), EMULATOR_FAULT);
   int count;
   const Hazard *hazards = emulator_hazards(machine.emulator, &count);
-  cr_expect(count == 1 && hazards[0].kind == HAZARD_OUT_OF_BOUNDS);
+  cr_assert(count == 1 && hazards[0].kind == HAZARD_OUT_OF_BOUNDS);
+  cr_expect(strstr(hazards[0].advice, "The tensor map describes elements that are not in this memory"), "%s",
+            hazards[0].advice);
   machine_close(&machine);
 }
 

@@ -1,5 +1,5 @@
-// Ways to look at one stage: make profile-NN, sanitize-NN, trace-NN, ptx-NN, sass-NN, diff-NN. The scripts run in a
-// scratch folder, with made-up programs in place of the stages and of NVIDIA's tools.
+// Ways to look at one stage: make profile-NN, sanitize-NN, trace-NN, ptx-NN, sass-NN, diff-NN, read-NN. The scripts run
+// in a scratch folder, with made-up programs in place of the stages and of NVIDIA's tools.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ Test(views, without_time_stamps) {
 
 Test(views, a_stage_that_is_not_there) {
   static const char *const targets[] = {"stage-42", "trace-42", "profile-42", "sanitize-42",
-                                        "ptx-42",   "sass-42",  "diff-4"};
+                                        "ptx-42",   "sass-42",  "diff-4",     "read-42"};
   enum { TARGETS = sizeof targets / sizeof *targets };
   char command[300] = "make -k -C \"$ROOT\" --no-print-directory", told[100];
   for (size_t i = 0; i < TARGETS; i++) strcat(strcat(command, " "), targets[i]);
@@ -322,6 +322,22 @@ Test(views, sass_with_source_lines) {
   cr_expect(strstr(listing, "// kernel.cu:3      void outer() { inner(); }\n        /*0000*/ "), "%s", listing);
   cr_expect(strstr(listing, "// kernel.cu:2      __device__ void inner() {}\n        /*0010*/ "), "%s", listing);
   free(listing);
+}
+
+// ---- read.sh ----
+
+Test(views, read_without_comments_and_answers) {
+  scratch_write("stages/07-x/README.md",
+                "# X\n\nA [warp\n  group](../../notes/glossary.md#g) has [a\nnote](../n.md).\n"
+                "<!-- 3: counts(\"07\") -->\n\n<!-- printed: ./stage-07 -->\n\n    code\n"
+                "<!-- 4: two\n  lines -->\n\n![A grid of\n8 rows](../../plots/x.svg)\n\n"
+                "<details><summary>Answers</summary>\n\n1. Yes.\n   <!-- 5: x -->\n</details>\n\n"
+                "## Next\n");
+  cr_expect_eq(scratch_run("sh common/build/read.sh read 07"), 0);
+  cr_expect_str_eq(scratch_output, "# X\n\nA warp\n  group has [a\nnote](../n.md).\n\n    code\n\n"
+                                   "[Picture: A grid of\n8 rows]\n\nmake answers-07 shows the answers.\n\n## Next\n");
+  cr_expect_eq(scratch_run("sh common/build/read.sh answers 07"), 0);
+  cr_expect_str_eq(scratch_output, "\n1. Yes.\n");
 }
 
 // ---- diff.sh ----

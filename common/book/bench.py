@@ -2,12 +2,13 @@
 
     stage, fields   the stage's number; the options for which there is a field, with what they are without being set
     files           the files whose lines may be shown
-    mistakes: [{key, title, runs, edits, refused, variant, needs}]
+    mistakes: [{key, title, runs, edits, refused, variant, needs, prints}]
         runs        [options, [what the report must show, ...]] of each run that the lesson asks for
         edits       {path: [[line, how many lines go, [the lines that come, as HTML]], ...]}
         refused     what nvcc says, where it does not compile
         variant     the key once more, where the host's code changes: it is compiled into the emulator's module
-        needs       the command to type, where the harness changes, or where ptxas is what is asked
+        needs       why it cannot run here, after "Mistake 2": the harness changes, or ptxas is what is asked
+        prints      what it prints at home, then
 """
 import functools
 import html
@@ -74,15 +75,22 @@ def runs_of(change):
     return runs
 
 
+def why_not(change):
+    """Why a mistake cannot run in the page."""
+    if any(path.startswith("common/harness/") for path in change.files):
+        return "changes the harness, and the page has only one."
+    return "shows in what ptxas reports, and there is no ptxas in a browser."
+
+
 def mistake(change):
     """What the bench knows of a mistake."""
     name = f"{number_of(change.stage)}-{change.key}"
     refused = read(f"{PTX}/{name}.txt") if os.path.exists(f"{PTX}/{name}.txt") else None
     variant = change.key if has_variant(change) else None
     can_run = os.path.exists(f"{PTX}/{name}.ptx.gz") and runs_of(change) and (variant or not concerns_host(change))
-    needs = None if can_run or refused else f"make break-{name}"
+    needs = None if can_run or refused else why_not(change)
     return {"key": change.key, "title": change.title, "runs": runs_of(change), "edits": edits_of(change),
-            "refused": refused, "variant": variant, "needs": needs}
+            "refused": refused, "variant": variant, "needs": needs, "prints": change.all("Shows") if needs else []}
 
 
 def data_of(stage, mistakes):

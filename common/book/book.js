@@ -44,8 +44,9 @@ function showContents(shown) {
 
 byId("Menu").addEventListener("click", () => showContents(!byId("Contents").classList.contains("shown")));
 byId("Contents").addEventListener("click", event => { if (event.target.closest("a")) showContents(false); });
-document.querySelector("#Contents [aria-current]")?.scrollIntoView({block: "center", behavior: "instant"});
-scrollTo(scrollX, location.hash ? scrollY : 0);
+// Only the contents may scroll: else the browser would no longer go to the section that the address names.
+const current = document.querySelector("#Contents [aria-current]");
+if (current) byId("Contents").scrollTop = current.offsetTop - byId("Contents").clientHeight / 2;
 
 // ---- search ----
 

@@ -15,6 +15,7 @@ import shutil
 import string
 import sys
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import bench
 import checks
@@ -32,9 +33,14 @@ from tree import STAGES, Broken, address, between, files_of, headers_of, is_list
 
 HERE = os.path.dirname(__file__)
 GLOSSARY = "notes/glossary.md"
+START = "## Start\n"  # of the README: what a page can do comes before it, and its first paragraph leads there
+NEEDED = "**You need no GPU.**"
+NEEDED_HERE = "**You need no GPU**, and on these pages [nothing but a browser](#start-in-the-browser)."
 ASSETS = ("book.css", "book.js", "quiz.js", "bench.js", "watch.css", "watch.js", "icon.svg")
 LAB = '<button id="Lab" type="button" aria-expanded="false" aria-controls="Bench" hidden>Bench</button>\n'
 COMMAND = re.compile(r"make (break|try|hint|solution|quiz|case|capstone|diff)-([a-z0-9]+)(?:-(\d+))?")
+RUN = re.compile(r"\./stage-(\w+)((?: --[\w-]+(?:=[\w.,:-]+)?)*)")
+FOR_TERMINALS = re.compile(r"csv|--(?:json|steps|trace|ptx|repeat|threads)|=gpu|=N\b")  # they need a GPU, or files
 NAME = re.compile(r"(\w+)(?:<[^<>]*>)?(?:\(.*\))?")
 
 # What a picture of gnuplot's looks like at night: its paper, its words, its lines, and its two darkest colours.
@@ -132,16 +138,30 @@ class Book:
         match = COMMAND.fullmatch(words)
         if match:
             return self.page_of_command(here, *match.groups())
-        if stage:
-            for folder in (f"stages/{stage}", "."):
+        match = RUN.fullmatch(words)
+        if match:
+            return self.run_of(here, *match.groups())
+        if stage or here.startswith("examples/cases/"):
+            for folder in (posixpath.dirname(here), "."):
                 path = posixpath.normpath(posixpath.join(folder, words))
-                if re.fullmatch(r"[\w./-]+\.(cu|h|c|py|mk)", words) and os.path.isfile(path):
+                if re.fullmatch(r"[\w./-]+\.(cuh?|h|c|py|mk)", words) and os.path.isfile(path):
                     return between(here, self.want(path))
+        if stage:
             name = NAME.fullmatch(words)
             if name and name[1] in names:
                 path, line = names[name[1]]
                 return f"{between(here, self.want(path))}#L{line}"
         return None
+
+    @staticmethod
+    def run_of(here, number, options):
+        """The address of a run of a stage's program, where a page can run it."""
+        stage = next((stage for stage in STAGES if number_of(stage) == number), None)
+        if not stage or not bench.is_there(stage) or FOR_TERMINALS.search(options):
+            return None
+        there = address(f"stages/{stage}")
+        words = [("kernel", ""), *(("o", word) for word in options.split() if not word.startswith("--device="))]
+        return ("" if there == here else between(here, there)) + f"#run&{urlencode(words)}"
 
     @staticmethod
     def page_of_command(here, kind, number, key):
@@ -177,11 +197,18 @@ class Book:
                         lambda words: self.command(here, stage, names, words), lambda src: self.picture(path, src),
                         lambda name: watch.frame(name, here, stage))
         text = read(path)
+        if path == "README.md" and bench.is_there(STAGES[0]):
+            front = read(os.path.join(HERE, "front.markdown"))
+            text = text.replace(NEEDED, NEEDED_HERE, 1).replace(START, f"{front}\n{START}", 1)
         body = writer.html_of(text)
         title = contents.title_of(path)
         is_quiz = path.startswith("notes/quizzes/")
+        if path.startswith("examples/cases/"):
+            body += exercises.end_of_case(posixpath.dirname(path))
         if is_quiz:
-            body = quizzes.with_fields(path, body)
+            lessons = " ".join(link_to(here, address(f"stages/{each}"), contents.title_of(f"stages/{each}/README.md"))
+                               for each in quizzes.before(path))
+            body = f'<p class="path">{lessons}</p>\n{quizzes.with_fields(path, body)}'
         if stage:
             body = body.replace("</h1>\n", "</h1>\n" + self.code_of(stage, here), 1)
         has_bench = stage and bench.is_there(stage)

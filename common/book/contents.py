@@ -47,6 +47,7 @@ def notes():
         paths = [os.path.normpath(f"notes/{path}") for path in NOTE.findall(items)]
         found.append(Chapter(f"Notes to {title[3:]}", paths))
         known.update(paths)
+    found[0].paths.insert(0, "notes/README.md")
     for path in markdown():
         if re.fullmatch(r"notes/[^/]+\.md", path) and path not in known:
             raise Broken(f"notes/README.md does not list {path}")
@@ -55,7 +56,7 @@ def notes():
 
 def chapters():
     """Everything, in order."""
-    some = [Chapter("Hopper Ladder", ["README.md", "notes/README.md"]), *ladder(), *notes()]
+    some = [Chapter("Hopper Ladder", ["README.md"]), *ladder(), *notes()]
     named = {path for chapter in some for path in chapter.paths}
     rest = [path for path in markdown() if path not in named]
     for title, start in (("Quizzes", "notes/quizzes/"), ("Cases", "examples/cases/"),
@@ -65,12 +66,13 @@ def chapters():
     return some
 
 
-def item(path, here, headings):
-    """One entry of the contents; of the page itself also its sections."""
+def item(path, here, headings, near):
+    """One entry of the contents; of the page itself also its sections. `near`: the lesson to which the page belongs."""
     words = title_of(path).removeprefix("Stage ").removeprefix("Quiz ").removeprefix("Case ")
-    current = ' aria-current="page"' if address(path) == here else ""
+    is_here = address(path) == here
+    current = ' aria-current="page"' if is_here else ' aria-current="true"' if path == near else ""
     sections = "".join(f'<li><a href="#{html.escape(anchor)}">{html.escape(title)}</a></li>'
-                       for level, anchor, title in headings if level == 2) if current else ""
+                       for level, anchor, title in headings if level == 2) if is_here else ""
     return (f'<li><a href="{between(here, address(path))}"{current}>{html.escape(words)}</a>'
             f'{f"<ol>{sections}</ol>" if sections else ""}</li>')
 
@@ -80,7 +82,7 @@ def shown(parts, here, headings=(), near=None):
     text = []
     for chapter in parts:
         is_open = " open" if any(address(path) == here or path == near for path in chapter.paths) else ""
-        items = "\n".join(item(path, here, headings) for path in chapter.paths)
+        items = "\n".join(item(path, here, headings, near) for path in chapter.paths)
         title = html.escape(chapter.title)
         text.append(f"<details{is_open}><summary>{title}</summary>\n<ul>\n{items}\n</ul>\n</details>")
     return "\n".join(text)

@@ -11,7 +11,7 @@ import sys
 
 import listing
 from pygments.lexers import CudaLexer
-from tree import number_of
+from tree import number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
@@ -64,10 +64,21 @@ def command(words):
     return f"<pre><code>{html.escape(words)}</code></pre>"
 
 
+def goal_in_words(goal):
+    """A goal, which course.py explains, as a reader has it."""
+    words, counter, sign, percent, limit, options = re.fullmatch(
+        r"(.*): (\S+) (<=|>=|=) (?:(\d+)% of )?(\S+)(?: with (.*))?", goal).groups()
+    relation = {"<=": "at most", ">=": "at least", "=": "exactly"}[sign]
+    whole = f"{percent} % of the stage's" if percent else "as many as the stage's"
+    much = whole if limit == "stage" else f"{int(limit):,}"
+    where = f", with <code>{html.escape(options)}</code>" if options else ""
+    return f"{html.escape(words)}: {relation} {much}{where} (<code>{html.escape(counter)}</code>)"
+
+
 def task_page(stage, change):
     """The body of a task's page."""
     name = f"{number_of(stage)}-{change.key}"
-    goals = "".join(f"<li>{html.escape(goal)}</li>" for goal in change.all("Goal"))
+    goals = "".join(f"<li>{goal_in_words(goal)}</li>" for goal in change.all("Goal"))
     hints = "".join(folded(f"Hint {place}", f"<p>{inline(hint)}</p>")
                     for place, hint in enumerate(change.all("Hint"), 1))
     solution = [line.rstrip("\n") for path in change.files for line in holes.solution(change, path, path)
@@ -75,8 +86,9 @@ def task_page(stage, change):
     shown = "".join(f'<h2 id="{os.path.basename(path)}">{html.escape(path)}</h2>{text}'
                     for path, text in with_holes(change))
     return (f"<h1>Task {name}: {inline(change.title)}</h1>\n"
-            f"<p>At home this command begins the task, and judges what you wrote when you type it again:</p>\n"
-            f"{command(f'make try-{name}')}\n"
+            f"<p>Find the lines that the marked place needs. A browser cannot compile them: write them down, and compare "
+            f"them with the solution below. At home this command begins the task, and judges what you wrote when you "
+            f"type it again:</p>\n{command(f'make try-{name}')}\n"
             f"{f'<p>Right numbers are not enough here. The judge also looks at:</p><ul>{goals}</ul>' if goals else ''}"
             f"{shown}\n<h2 id=\"help\">Help</h2>\n{hints}\n"
             f"{folded('The lines of the stage: the solution', difference(solution))}")
@@ -95,6 +107,18 @@ def mistake_page(stage, number, parts, can_run):
                 for field, words in part.fields if field in names]
         body.append(f"{head}{difference(part.shown())}{folded('What happens', '<dl>' + ''.join(rows) + '</dl>')}")
     return "\n".join(body)
+
+
+def end_of_case(folder):
+    """What a page about a case has after the report: the command, and folded what was wrong."""
+    number = os.path.basename(folder)[:2]
+    text, patch = re.split(r"^(?=diff --git )", read(f"{folder}/mended.patch"), maxsplit=1, flags=re.MULTILINE)
+    title, *cause = text.strip().split("\n\n")
+    lines = [line for line in patch.splitlines() if not re.match(r"diff --git |--- |\+\+\+ ", line)]
+    words = "".join(f"<p>{inline(' '.join(part.split()))}</p>\n" for part in cause)
+    repair = folded("Our repair", f"<p>{inline(title)}.</p>\n{words}{difference(lines)}")
+    return ("<p>At home this command shows what it does, and judges your repair when you type it again:</p>\n"
+            f"{command(f'make case-{number}')}\n{repair}")
 
 
 @functools.cache

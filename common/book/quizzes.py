@@ -1,16 +1,15 @@
 """The questions of a quiz as fields on its page. quiz.js judges an answer as common/course/quiz.py does."""
-import glob
 import html
 import json
 import os
 import re
 import sys
 
-from tree import Broken, number_of, read
+from tree import STAGES, Broken, number_of, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
-from quiz import PAGES, Quiz
+from quiz import Quiz
 
 ANSWER = "<details><summary>Answer</summary>"
 CHOICE = re.compile(r"<li>([a-z]): (.*?)</li>", re.DOTALL)
@@ -19,9 +18,13 @@ CHOICE = re.compile(r"<li>([a-z]): (.*?)</li>", re.DOTALL)
 def after(stage):
     """The pages of the quizzes that notes/path.md has after a stage."""
     rows = re.findall(r"^\| ([\w, ]+?) \| (.*?) \|", read("notes/path.md"), re.MULTILINE)
-    numbers = [number for stages, names in rows if number_of(stage) in stages.split(", ")
-               for number in re.findall(r"(?:^|, )(\d\d) [a-z]", names)]
-    return [path for number in numbers for path in sorted(glob.glob(PAGES)) if os.path.basename(path).startswith(number)]
+    return [f"notes/{path}" for stages, links in rows if number_of(stage) in stages.split(", ")
+            for path in re.findall(r"\((quizzes/[^)]*)\)", links)]
+
+
+def before(path):
+    """The stages after which notes/path.md has a quiz."""
+    return [stage for stage in STAGES if path in after(stage)]
 
 
 def field(question, name, choices):
@@ -38,7 +41,7 @@ def field(question, name, choices):
     else:
         inputs = f'<label>Your answer <input name="{name}" autocomplete="off"></label>'
     return (f'<form class="question" data-judge="{html.escape(json.dumps(judge))}">{inputs}'
-            f'<button>Answer</button> <output></output></form>\n')
+            f'<button>Check</button> <output></output></form>\n')
 
 
 def with_fields(path, body):
@@ -53,5 +56,6 @@ def with_fields(path, body):
         if choices:
             start = part.rindex("<ul>")
             part = part[:start] + part[part.rindex("</ul>") + len("</ul>"):]
-        shown.append(part + field(question, f"question-{place}", choices) + ANSWER)
+        solution = f"\n<p><strong>{question.solution}</strong></p>"
+        shown.append(part + field(question, f"question-{place}", choices) + ANSWER + solution)
     return "".join(shown) + parts[-1]

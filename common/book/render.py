@@ -15,7 +15,8 @@ from tree import Broken
 
 NUMBER = re.compile(r"[-+]?[\d,.]+( ?(%|x|TFLOPS|ms|µs|GB/s))?( to [\d,.]+)?|")
 SHORT = 24  # characters of code that stay in one line
-COMMAND = re.compile(r"(?:^|(?<=<code>))make [a-z]+-[a-z0-9]+(?:-[a-z0-9]+)?\b", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|(?<=<code>))make [a-z]+-[a-z0-9]+(?:-[a-z0-9]+)?\b|"
+                     r"\./stage-\w+(?: --[\w-]+(?:=[\w.,:-]+)?)*", re.MULTILINE)
 WATCH = re.compile(r"<!-- watch: ([a-z-]+) -->\s*")
 TAGS = re.compile(r"</?(details|summary)>")
 
@@ -128,7 +129,13 @@ class Writer:
         kind = ' class="short"' if len(tokens[place].content) <= SHORT else ""
         code = f"<code{kind}>{html.escape(tokens[place].content)}</code>"
         found = None if is_in_link(tokens, place) else self.command(" ".join(tokens[place].content.split()))
-        return f'<a class="code" href="{html.escape(found)}">{code}</a>' if found else code
+        return self.named(found, code) if found else code
+
+    @staticmethod
+    def named(address, words):
+        """A link to what a piece of code names: a place, or a run."""
+        kind = "code runs" if "#run&" in address else "code"
+        return f'<a class="{kind}" href="{html.escape(address)}">{words}</a>'
 
     def html(self, _, tokens, place):
         """Comments go, folded blocks stay. Other tags would be a surprise."""
@@ -148,4 +155,4 @@ class Writer:
     def linked(self, match):
         """A command of a block, as a link if it has a page."""
         found = self.command(match[0])
-        return f'<a class="code" href="{html.escape(found)}">{match[0]}</a>' if found else match[0]
+        return self.named(found, match[0]) if found else match[0]

@@ -104,6 +104,7 @@ class Run {
       const index = counts[name] = (counts[name] ?? -1) + 1;
       names.set(step[MBARRIER], {name, index, text: `${name}[${index}]`, arrivals: step[PENDING]});
     }
+    for (const one of names.values()) if (counts[one.name] == 0) one.text = one.name;
     return names;
   }
 
@@ -280,14 +281,16 @@ function ranges(numbers) {
 const parity = phase => (phase & 1);
 
 function sayPhase({step, before, warps}, one) {
-  const name = one.text,
-    missing = `phase ${step[PHASE]} still waits for ${plural(step[PENDING], "arrival")} and ${plural(step[BYTES], "byte")}`;
-  const several = warps.length > 1;
+  const name = one.text, several = warps.length > 1;
+  const left = [[step[PENDING], "arrival"], [step[BYTES], "byte"]].filter(([count]) => count);
+  const missing = `phase ${step[PHASE]} waits for ${left.map(one => plural(...one)).join(" and ") || "nothing more"}`;
+  const asked = `phase ${step[PHASE]}, parity ${parity(step[PHASE])}`;
+  const asks = `${warpsOf(warps)} ${several ? "ask" : "asks"} ${name} for ${asked}.`;
   switch (step[KIND]) {
     case MBARRIER_BEGINS: return `Warp ${step[WARP]} initialises ${name} for ${plural(step[PENDING], "arrival")} a phase.`;
     case PHASE_ENDS: return `Nothing is missing: phase ${step[PHASE]} of ${name} is over, and phase ${step[PHASE] + 1} begins with parity ${parity(step[PHASE] + 1)}.`;
-    case PASSES: return `${warpsOf(warps)} ${several ? "ask" : "asks"} ${name} for phase ${step[PHASE]}, parity ${parity(step[PHASE])}. It is over: ${several ? "they go" : "it goes"} on.`;
-    case FAILS: return `${warpsOf(warps)} ${several ? "ask" : "asks"} ${name} for phase ${step[PHASE]}, parity ${parity(step[PHASE])}. It is not over: ${several ? "they wait" : "it waits"}.`;
+    case PASSES: return `${asks} That phase is over, so ${several ? "they go" : "the warp goes"} on.`;
+    case FAILS: return `${asks} That phase is not over, so ${several ? "they wait" : "the warp waits"}.`;
   }
   if (step[WHAT]) return `A copy has brought ${plural(before.bytes - step[BYTES], "byte")} for ${name}: ${missing}.`;
   if (step[BYTES] > before.bytes) return `Warp ${step[WARP]} announces ${plural(step[BYTES] - before.bytes, "byte")} at ${name}: ${missing}.`;
@@ -328,7 +331,7 @@ const PHASES = {
       below: at => table(["mbarrier", "phase", "parity", "arrivals missing", "bytes missing", "warps that wait"],
         states[at].map(one => [one.text, one.phase, parity(one.phase), `${one.pending} of ${one.arrivals}`,
           many(one.bytes),
-          one.waiting.size ? ranges(one.waiting.keys()) : "none"]), "The mbarriers of the slot now"),
+          one.waiting.size ? ranges(one.waiting.keys()) : "none"]), "The mbarriers now"),
       say: at => sayPhase(words[at], run.names.get(words[at].step[MBARRIER])),
       spot: at => words[at].step[KIND] == PHASE_ENDS ? null : run.spot(words[at].step),
     };
@@ -793,7 +796,7 @@ const SWIZZLE = {
     const distance = Number(pitch), columns = LINE_BYTES / CHUNK;
     const {chunks} = await layout("descriptor", `0x${DESCRIPTOR.toString(16)}`, "k", ROWS, LINE_BYTES / 2);
     const layouts = [
-      {name: distance == LINE_BYTES ? "Rows as they are"
+      {name: distance == LINE_BYTES ? "Plain rows"
         : `Rows of 128 bytes and ${distance - LINE_BYTES} of padding`, place: (row, chunk) =>
           row * distance + chunk * CHUNK},
       {name: "Swizzled", place: (row, chunk) => chunks[row * columns + chunk]},
@@ -822,10 +825,9 @@ const SWIZZLE = {
           }));
         }};
       },
-      below: at => table(["row", ...layouts.map(one => `${one.name}: byte`),
-        ...layouts.map((one, i) => i ? "banks" : "banks")],
-        [...Array(ROWS).keys()].map(row => [row, ...loads[at].map(one => one.addresses[row]),
-          ...loads[at].map(one => `${one.addresses[row] / 4 % 32}–${one.addresses[row] / 4 % 32 + 3}`)]), `Where chunk ${at} of each row lies`),
+      below: at => table(["row", ...["plain", "swizzled"].flatMap(name => [`${name}: byte`, "banks"])],
+        [...Array(ROWS).keys()].map(row => [row, ...loads[at].flatMap(({addresses}) =>
+          [addresses[row], `${addresses[row] / 4 % 32}–${addresses[row] / 4 % 32 + 3}`])]), `Where chunk ${at} of each row lies`),
       say: at => `Eight lanes load chunk ${at} of rows 0 to 7. ${layouts[0].name}: ${plural(loads[at][0].wavefronts, "wavefront")}, ${plural(loads[at][0].wavefronts - 1, "bank conflict")}. ` +
         `Swizzled: ${plural(loads[at][1].wavefronts, "wavefront")}, ${plural(loads[at][1].wavefronts - 1, "bank conflict")}.`,
       spot: () => null,
@@ -999,19 +1001,18 @@ class Watch {
           textContent: one[1]}) : element("option", {textContent: one})));
       this.choices.append(element("label", {}, `${label} `, field));
     }
-    const button = (name, words, act) => {
-      const made = element("button", {type: "button", textContent: words, title: name});
-      made.setAttribute("aria-label", name);
+    const button = (words, act) => {
+      const made = element("button", {type: "button", textContent: words});
       made.addEventListener("click", act);
       return made;
     };
     this.slider = element("input", {type: "range", min: 0, max: 0, value: 0});
     this.slider.setAttribute("aria-label", `${this.section.querySelector(".title").textContent}: step`);
-    this.playing = button("Play", "▶", () => this.timer ? this.stop() : this.play());
+    this.playing = button("Play", () => this.timer ? this.stop() : this.play());
     this.count = element("output", {className: "count"});
-    const player = element("div", {className: "player"}, button("First step", "|◀", () => this.go(0)),
-      button("Step back", "◀", () => this.go(this.at - 1)),
-      this.playing, button("Step forward", "▶|", () => this.go(this.at + 1)), this.slider, this.count);
+    const player = element("div", {className: "player"}, button("First", () => this.go(0)),
+      button("Back", () => this.go(this.at - 1)), button("Next", () => this.go(this.at + 1)), this.playing, this.slider,
+      this.count);
     player.setAttribute("role", "group");
     player.setAttribute("aria-label", "Player");
     this.now = box.querySelector(".now");
@@ -1150,9 +1151,7 @@ class Watch {
     const pause = Math.max(150, Math.min(1200, 30000 / this.model.moments.length));
     this.timer = setInterval(() => this.at == this.model.moments.length - 1 ? this.stop() : this.go(this.at + 1),
       pause);
-    this.playing.textContent = "❚❚";
-    this.playing.setAttribute("aria-label", "Pause");
-    this.playing.title = "Pause";
+    this.playing.textContent = "Pause";
     this.show();
   }
 
@@ -1160,9 +1159,7 @@ class Watch {
     if (!this.timer) return;
     clearInterval(this.timer);
     this.timer = undefined;
-    this.playing.textContent = "▶";
-    this.playing.setAttribute("aria-label", "Play");
-    this.playing.title = "Play";
+    this.playing.textContent = "Play";
     if (this.model) this.show();
     this.keepInAddress();
   }

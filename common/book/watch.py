@@ -35,7 +35,7 @@ WATCHES = {
     "phases": Watched(
         "The phases of a slot's mbarriers",
         "Look at what a phase still waits for, arrivals and bytes: a barrier's colour changes, and its parity with "
-        "it, when both have come down to 0.",
+        "it, when both have come down to 0. The loading thread is one of warp 4.",
         "Which of a slot's three barriers never waits for bytes, and which phase does the first wait for it ask for?",
         "“empty” only counts the arrivals of the eight warps. The first wait for it asks for phase −1, the one before "
         "the first, whose parity is 1. It counts as over, so the wait passes at once.",
@@ -89,8 +89,8 @@ def kernels_of(stage):
     return [path for path in paths if os.path.exists(path)]
 
 
-ORDER = ("This is an order in which a GPU could do it, and not time: the emulator has no clock. Each warp that can "
-         "executes one instruction in turn.")
+ORDER = ("This is an order in which a GPU could do it, and not time: the emulator has no clock. The warps that "
+         "can go on take turns, one instruction each.")
 
 
 def frame(name, here, stage):

@@ -16,6 +16,7 @@ test-book: book build/book-tools/tests
 	@$(BOOK_PYTHON) tests/book/test_watch.py
 test-book-firefox: book build/book-tools/tests
 	@BROWSER=firefox $(BOOK_PYTHON) tests/book/test_browser.py
+	@BROWSER=firefox $(BOOK_PYTHON) tests/book/test_watch.py
 
 build/book-tools/makes: common/book/requirements.txt
 	@echo 'book: its tools go into build/book-tools' && python3 -m venv build/book-tools && $(BOOK_PIP)

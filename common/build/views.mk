@@ -1,6 +1,6 @@
 # Ways to look at one stage. A number that no stage has is an error in one line.
 
-VIEWS := trace profile sanitize ptx sass diff
+VIEWS := trace profile sanitize ptx sass diff read answers
 $(NUMBERS:%=trace-%): trace-%: $(BUILD)/trace/trace-% $(BIN)stage-%
 	@sh common/build/trace.sh $(BIN)stage-$* $< "$(OPTIONS)"
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plots/trace-$*.svg; \
@@ -15,6 +15,10 @@ $(NUMBERS:%=sass-%): sass-%: $(BIN)stage-% | nvdisasm
 	@sh common/build/listing.sh sass $(filter $*-%,$(NAMES)) $(NVDISASM)
 $(NUMBERS:%=diff-%): diff-%:
 	@sh common/build/diff.sh $* $(BELOW_$(filter $*-%,$(NAMES)))
+$(NUMBERS:%=read-%): read-%:
+	@sh common/build/read.sh read $*
+$(NUMBERS:%=answers-%): answers-%:
+	@sh common/build/read.sh answers $*
 
 UNKNOWN := $(filter-out $(foreach view,stage $(VIEWS),$(NUMBERS:%=$(view)-%)), \
   $(filter stage-% $(VIEWS:%=%-%),$(MAKECMDGOALS)))

@@ -118,6 +118,7 @@ class Task:
         self.folder = os.path.join(MINE, number_of(stage), self.key)
         own = [path for suffix in ("cu", "h", "c") for path in glob.glob(f"stages/{stage}/*.{suffix}")]
         self.files = sorted({*own, *(change.files if change else [])})
+        self.of_the_stage = set()  # files that the judge takes from the stage: none of their lines is the user's
         self.begun_later = []  # for each later hole that the user has begun, a line that says so
 
     def title(self):
@@ -162,7 +163,7 @@ class Task:
 
     def in_my_words(self, text):
         """Paths of the stage as paths of the user's files."""
-        return holes.in_words(text, {path: self.mine(path) for path in self.files})
+        return holes.in_words(text, {path: self.mine(path) for path in self.files if path not in self.of_the_stage})
 
     def link(self, program):
         """Lets the user's folder have the program that was made of its files: runs are printed with this name."""
@@ -190,6 +191,8 @@ class Task:
                 workshop.replace(path, self.mine(path))
             elif holes.without_directives(lines) != read(path).split("\n"):
                 workshop.write(path, "\n".join(lines))
+            else:
+                self.of_the_stage.add(path)
         return workshop
 
 
@@ -376,7 +379,8 @@ def command_try(stage, key):
                   f"    make solution-{task.name}  the stage's own lines")
         later = task.later()
         if later:
-            words = f"hole of task {later[0]}" if len(later) == 1 else f"holes of tasks {' and '.join(later)}"
+            words = (f"hole of task {later[0]}" if len(later) == 1 else
+                     f"holes of tasks {', '.join(later[:-1])} and {later[-1]}")
             print(f"\nYou also see the {words}. Leave {'it' if len(later) == 1 else 'them'} for later: the judge puts "
                   "the stage's lines there.")
         return 0
@@ -481,9 +485,11 @@ def show_break(change):
     """Builds and runs a copy with a mistake. Prints what happens beside what the lesson says; 0 if they agree."""
     stage = change.stage
     name = f"{number_of(stage)}-{change.key}"
-    print(f"Mistake {name}: {change.title}\n")
-    print(indented(change.shown()), "\n")
     workshop = Workshop(f"break-{name}", stage)
+    copies = " and ".join(os.path.join(workshop.folder, path) for path in change.files)
+    print(f"Mistake {name}: {change.title}\nin {copies}, "
+          f"{'a copy' if len(change.files) == 1 else 'copies'} whose lines the reports name\n")
+    print(indented(change.shown()), "\n")
     workshop.change(change)
     allowed = " ".join(change.all("Allow")).split()
     asks_ptxas = change.all("Log") or not change.all("Run") or 0 < len(allowed) < len(ALLOWABLE)

@@ -88,6 +88,13 @@ class Question:
             return expression
         return float(eval(expression, dict(EXPRESSIONS)))  # pylint: disable=eval-used
 
+    @property
+    def solution(self):
+        """The answer as a reader needs it: not all digits, and letters one by one."""
+        if self.choices:
+            return " ".join(self.answer)
+        return f"{self.answer:,.0f}" if self.answer.is_integer() or self.answer >= 1000 else f"{self.answer:.3g}"
+
     def is_right(self, given):
         return self.is_near(given, self.answer)
 
@@ -163,7 +170,9 @@ def run(quiz, answers):
     right = 0
     for place, question in enumerate(quiz.questions, 1):
         print(f"{place}. {shown(question.heading)}\n" + (f"\n{shown(question.text)}\n" if question.text else ""))
-        right += ask(question, answers or None)
+        is_right = ask(question, answers or None)
+        right += is_right
+        print("" if is_right else f"The answer is {question.solution}.\n", end="")
         print(f"{shown(question.explanation)}\n")
     print(f"{right} of {len(quiz.questions)} right")
     if right < len(quiz.questions):

@@ -468,16 +468,19 @@ typedef struct TimedWork {
 // for each.
 bool timing_measure_each(Device *device, const TimedWork *works, int count, int repeats, Timing *timings);
 
+// ---- difference.c ----
+
+// For a report on any tensor: after the place of an element ": got 1, expected 2, off by 1 (limit 0.1)", and below the
+// last one how many more are wrong.
+void report_difference(FILE *out, const Difference *difference);
+void report_more(FILE *out, uint64_t more);
+
 // ---- report.c: each prints one part of the report ----
 
 void report_head(FILE *out, const Stage *stage, const DeviceInfo *device);
 void report_problem(FILE *out, const Stage *stage, const Options *options, const DeviceInfo *device);
 // Prints wrong tensors first. In the backward pass, it mentions O and the log-sum-exp only when they are wrong.
 void report_check(FILE *out, const Problem *problem, const CheckResult *results, int count);
-// For a report on any tensor: after the place of an element ": got 1, expected 2, off by 1 (limit 0.1)", and below the
-// last one how many more are wrong.
-void report_difference(FILE *out, const Difference *difference);
-void report_more(FILE *out, uint64_t more);
 // Of the backward pass: a number for each gradient, which differs if a bit does. Two runs with the same inputs can be
 // compared.
 void report_checksums(FILE *out, const Problem *problem);

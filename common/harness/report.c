@@ -54,19 +54,6 @@ static void print_element_place(FILE *out, const Problem *problem, OutputTensor 
   if (columns > 1) fprintf(out, "[%zu]", index % columns);
 }
 
-void report_difference(FILE *out, const Difference *difference) {
-  if (isnan(difference->got))
-    fprintf(out, ": got NaN, expected %.6g\n", difference->expected);
-  else
-    fprintf(out, ": got %.6g, expected %.6g, off by %.2g (limit %.2g)\n", difference->got, difference->expected,
-            fabs(difference->got - difference->expected), difference->limit);
-}
-
-void report_more(FILE *out, uint64_t more) {
-  char text[32];
-  if (more) fprintf(out, "          and %s more\n", format_count(text, more));
-}
-
 static void print_differences(FILE *out, const Problem *problem, const CheckResult *result) {
   fprintf(out, "          the first that %s, %s[batch][head][row]%s:\n", result->wrong == 1 ? "differs" : "differ",
           output_names[result->output], check_columns(problem, result->output) > 1 ? "[d]" : "");

@@ -66,12 +66,16 @@ image.onload = () => {
 };
 image.src = "data:image/png;base64," + png;
 """
-# The runs that a lesson asks for: its kernel, and its mistakes.
+# The runs that a lesson asks for: its kernel, with the options of its commands, and its mistakes.
 ALL_RUNS = """
 const some = data.mistakes.filter(one => !one.needs && !one.refused).slice(0, arguments[0] ? 2 : undefined);
-return [{kernel: "", options: [], shows: []}, ...some.flatMap(one => one.runs.map(([words, shows]) =>
-  ({kernel: one.key, options: words.split(" ").filter(word => word), shows})))];
+const links = [...document.querySelectorAll("a.runs[href^='#']")].map(link => new URLSearchParams(link.hash));
+const typed = [["", []], ...links.map(state => [state.getAll("o").join(" "), []])];
+return [["", Object.entries(Object.fromEntries(typed))], ...some.map(one => [one.key, one.runs])].flatMap(([kernel, runs]) =>
+  runs.map(([words, shows]) => ({kernel, options: words.split(" ").filter(word => word), shows})));
 """
+OUTCOMES = ("right", "right-hazard", "wrong", "wrong-hazard", "stops")
+EXPLAINED = ("right", "wrong")  # --explain of a wrong descriptor says that it is wrong
 # One of them: what it should have shown and did not.
 ONE_RUN = """
 window.seen = null;
@@ -85,6 +89,12 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, format, *args):  # pylint: disable=redefined-builtin
         pass
+
+    def handle(self):
+        try:
+            super().handle()
+        except ConnectionError:  # a page that was left while it loaded
+            pass
 
 
 def chromium():
@@ -112,6 +122,7 @@ class InBrowser(unittest.TestCase):
     def tearDownClass(cls):
         cls.browser.quit()
         cls.server.shutdown()
+        cls.server.server_close()
 
     def open(self, path, width=1400, theme=""):
         if IN_FIREFOX:
@@ -136,7 +147,20 @@ class InBrowser(unittest.TestCase):
         return self.browser.find_element(By.CSS_SELECTOR, selector)
 
     def script(self, text, *arguments):
+        if IN_FIREFOX:  # whose driver does not see what a page declares by const; the page's own eval does
+            arguments = (text, *arguments)
+            text = "const [text, ...rest] = arguments; return window.eval(`(function () {${text}\n})`).apply(null, rest);"
         return self.browser.execute_script(text, *arguments)
+
+    def errors(self):
+        """What the page has complained of. Firefox keeps no log for its driver."""
+        return [] if IN_FIREFOX else [entry["message"] for entry in self.browser.get_log("browser")]
+
+    def weight(self):
+        """The bytes that have come for the page so far, in transit; and the names of what has come."""
+        parts = self.script("""const timing = kind => performance.getEntriesByType(kind);
+          return [...timing("navigation"), ...timing("resource")].map(part => [part.name, part.encodedBodySize])""")
+        return sum(size for _, size in parts), [name for name, _ in parts]
 
     def objections(self):
         """What axe finds on the page as it is."""
@@ -152,10 +176,10 @@ class Pages(InBrowser):
         for path in (*SOME, *map(address, markdown())):
             self.open(path)
             with self.subTest(path):
-                if not IN_FIREFOX:  # which keeps no log for its driver
-                    self.assertEqual([entry["message"] for entry in self.browser.get_log("browser")], [])
-                loaded = self.script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+                self.assertEqual(self.errors(), [])
+                weight, loaded = self.weight()
                 self.assertEqual([name for name in loaded if not name.startswith(self.base)], [])
+                self.assertLess(weight, 1_000_000)
 
     @unittest.skipIf(IN_FIREFOX, "no window of Firefox is as narrow")
     def test_fit_a_phone(self):
@@ -188,6 +212,19 @@ class Pages(InBrowser):
             self.wait(lambda picture=picture: self.script("return arguments[0].complete", picture))
             red, green, blue, _ = self.browser.execute_async_script(PIXEL, picture.screenshot_as_base64)
             self.assertEqual(red + green + blue < 3 * 128, is_dark)
+
+
+class Sections(InBrowser):
+    def test_are_in_sight_when_their_address_is_opened(self):
+        """Also where the bench makes the text narrower, and so longer; and the contents keep their own place."""
+        for path, section in (("stages/05b-single-tma/index.html", "the-mbarrier"), ("notes/hazards.html", "advice")):
+            self.browser.get("about:blank")
+            self.open(f"{path}#{section}")
+            self.wait(lambda: self.script("return document.readyState") == "complete")
+            self.wait(lambda section=section: 0 <= self.script(
+                "return document.getElementById(arguments[0]).getBoundingClientRect().top", section) < 120, 5)
+            inside = "return arguments[0].getBoundingClientRect().top < innerHeight"
+            self.assertTrue(self.script(inside, self.find("#Contents [aria-current]")))
 
 
 class Keyboard(InBrowser):
@@ -352,7 +389,8 @@ class Bench(InBrowser):
                         self.script("stop()")  # or it would answer for the next run
                         raise
                     self.assertEqual(seen["missing"], [], seen["terminal"][-1500:])
-                    self.assertTrue(request["kernel"] or seen["outcome"] == "right", seen["terminal"][-1500:])
+                    right = OUTCOMES if request["kernel"] else EXPLAINED if request["options"] else ["right"]
+                    self.assertIn(seen["outcome"], right, seen["terminal"][-1500:])
                     runs += 1
         self.assertGreater(runs, 0)
 
@@ -365,11 +403,34 @@ class Bench(InBrowser):
         self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "#Happened .verdict"), [])
         self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .new")), 1)
         self.type(Keys.ARROW_DOWN, Keys.ENTER)
-        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Happened .guessed"))
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Guessed .guessed"))
         self.assertIn("Your guess: the result is right, and a hazard is reported.", self.find(".guessed").text)
-        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")), 2)
+        self.assertIn("with mistake 5b it does not come to a result", self.find(".guessed").text)
+        self.assertEqual(self.find("#Runs [aria-pressed=true]").text, "mistake 5")
+        self.assertIn("of 16,384 elements", self.verdict())
+        self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")[1].send_keys(Keys.ENTER)
+        self.assertEqual(self.find("#Runs [aria-pressed=true]").text, "mistake 5b")
+        self.assertEqual(self.find("#Kernel").get_property("value"), "5b")
         self.assertIn("deadlock", self.find(".hazard").text)
-        self.assertTrue(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .at-fault"))
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Pane .at-fault"))
+        self.assertIn("Your guess", self.find("#Guessed").text)
+
+    def test_shows_changed_lines_whole(self):
+        self.open_bench(f"{LESSON}#run&guess=5")
+        self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Pane .new"))
+        ends = """const range = document.createRange(), pane = byId("Pane");
+          return [...pane.querySelectorAll(".gone, .new")].map(line => {
+            range.selectNodeContents(line);
+            return range.getBoundingClientRect().right <= pane.getBoundingClientRect().right;
+          });"""
+        self.assertEqual(self.script(ends), [True, True])
+
+    def test_is_two_keys_away(self):
+        self.open_bench()
+        self.type(Keys.TAB, Keys.TAB)
+        self.assertEqual(self.focused().text, "To the bench")
+        self.type(Keys.ENTER)
+        self.assertEqual(self.focused().get_attribute("id"), "Kernel")
 
     def test_counts_at_the_lines_and_prints_what_the_terminal_has(self):
         """The same numbers as the program's own report, line by line."""
@@ -379,6 +440,18 @@ class Bench(InBrowser):
         report = self.script("return document.querySelector('#Report pre').textContent")
         native = subprocess.run(["./stage-06", "--device=emulator", "--causal"], capture_output=True, text=True, check=True)
         self.assertEqual(report.split("hazards")[1].split(), native.stdout.split("hazards")[1].split())
+
+    def test_runs_a_command_of_the_text(self):
+        """Its report is the terminal's, also where it has more than a result."""
+        for stage, option in (("04-single-wgmma", "--explain"), ("00b-tiles", "--counters")):
+            self.open_bench(f"stages/{stage}/index.html")
+            self.find(f'a.runs[href$="{option}"]').send_keys(Keys.ENTER)
+            self.verdict()
+            self.wait(lambda: self.find("#Report pre").is_displayed())
+            report = self.script("return document.querySelector('#Report pre').textContent")
+            native = subprocess.run([f"./stage-{number_of(stage)}", "--device=emulator", option], capture_output=True,
+                                    text=True, check=True)
+            self.assertEqual(report.split(), native.stdout.split())
 
     def test_shows_the_line_of_a_name(self):
         self.open_bench()
@@ -395,6 +468,43 @@ class Bench(InBrowser):
         self.open_bench(address_of_run.removeprefix(self.base))
         self.verdict()
         self.assertIn("seqlen 97", self.script("return document.querySelector('#Report pre').textContent"))
+
+    def test_keeps_all_runs_of_a_mistake_in_the_address(self):
+        """A part that cannot run in the page does not keep the others from it: mistake 6b changes the harness."""
+        path = "stages/00-scalar/index.html"
+        self.open_bench(path)
+        self.find('a.breaks[href$="break-6.html"]').send_keys(Keys.ENTER)
+        self.wait(lambda: self.focused().get_attribute("name") == "guess")
+        self.type(Keys.SPACE, Keys.ENTER)
+        for _ in range(2):
+            self.wait(lambda: "make break-00-6" in self.find("#Guessed").text)
+            self.assertIn("Mistake 6b changes the harness", self.find("#Guessed").text)
+            self.assertRegex(self.find("#Happened").text, "\nas the lesson says: .*got NaN")
+            self.assertTrue(self.browser.current_url.endswith("#run&mistake=6"))
+            self.open_bench(self.browser.current_url.removeprefix(self.base))
+        lesson = "stages/06-tma/index.html"
+        self.open_bench(f"{lesson}#run&mistake=5")
+        self.wait(lambda: len(self.browser.find_elements(By.CSS_SELECTOR, "#Runs button")) == 2)
+
+    def test_says_what_to_type_where_ptxas_is_asked(self):
+        self.open_bench("stages/02e-fragment-reuse/index.html")
+        self.find('a.breaks[href$="break-3.html"]').send_keys(Keys.ENTER)
+        self.wait(lambda: "make break-02e-3" in self.find("#Happened").text)
+        self.assertFalse(self.find("#Guess").is_displayed())
+        self.assertIn("8 bytes spill stores", self.find("#Happened pre").get_property("textContent"))
+        self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, "#Pane .gone")), 1)
+
+    def test_shows_the_line_of_a_report(self):
+        """Also where the reports have pushed the source out of sight."""
+        self.open_bench(f"{LESSON}#run&kernel=1&o=--seqlen=512", 700)
+        self.verdict()
+        self.find("#Happened .hazard button").send_keys(Keys.ENTER)
+        self.wait(lambda: self.script("""
+          const pane = document.getElementById("Pane").getBoundingClientRect();
+          const {top} = document.querySelector("#Pane .at-fault").getBoundingClientRect();
+          return pane.top >= 0 && top > pane.top && top < Math.min(pane.bottom, innerHeight);"""))
+        self.find("#Lab").send_keys(Keys.ENTER)  # which says "Lesson" then
+        self.assertFalse(self.find("#Bench").is_displayed())
 
     def test_stops(self):
         self.open_bench()
@@ -444,6 +554,53 @@ class Bench(InBrowser):
           document.querySelector("#Own button").click()""")
         self.wait(lambda: "WRONG" in self.find("#Happened").text)
 
+    def test_leads_from_a_report_to_its_line_of_ptx_and_back(self):
+        """The text is the one of the kernel that ran. A verdict is in sight, and edits can be undone."""
+        self.open_bench(f"{LESSON}#run&kernel=5b")
+        self.verdict()
+        self.browser.find_element(By.XPATH, "//button[starts-with(., 'PTX ')]").send_keys(Keys.ENTER)
+        chosen = "const {field} = own; return field.value.slice(field.selectionStart, field.selectionEnd)"
+        self.wait(lambda: self.script(chosen).startswith("mbarrier.try_wait"))
+        self.assertIn("Mistake 5b", self.find("#Whose").text)
+        self.type(".")
+        self.find("#RunOwn").send_keys(Keys.ENTER)
+        self.wait(lambda: self.find("#Happened").text)
+        place = self.script("return document.querySelector('#Happened .verdict').getBoundingClientRect().top")
+        self.assertTrue(0 < place < 450, place)
+        self.find("#Undo").send_keys(Keys.ENTER)
+        self.assertEqual(self.script("return own.field.value == own.base"), True)
+        self.script("byId('Kernel').value = ''; byId('Kernel').dispatchEvent(new Event('change'))")
+        self.wait(lambda: "The lesson's kernel" in self.find("#Whose").text)
+
+    def test_keeps_an_edited_kernel_in_the_address(self):
+        """Lines that changed or came, of the kernel and of a mistake's. Too many are left out, and it says so."""
+        for kernel, before, after, is_long in (("", "ex2.approx", "lg2.approx", False),
+                                               ("5", "\tret;", "\tmov.u32 %r1, 0;\n\tret;", False),
+                                               ("", "\tadd.", "\tsub.", True)):
+            self.open_bench()
+            self.script("""const field = byId("Kernel");
+              field.value = arguments[0];
+              field.dispatchEvent(new Event("change"));""", kernel)
+            self.script("document.getElementById('Own').open = true")
+            self.wait(lambda: len(self.script("return own.field.value")) > 1000)
+            self.script("""const [before, after] = arguments;
+              own.field.value = own.field.value.replaceAll(before, after);
+              document.querySelector("#Own button").click()""", before, after)
+            self.verdict()
+            self.wait(lambda: "ms in" in self.find("#Status").text)
+            text, report = self.script("return [own.field.value, document.querySelector('#Report pre').textContent]")
+            link = self.browser.current_url.removeprefix(self.base)
+            self.assertIn(after.split("\n", maxsplit=1)[0], text)
+            self.assertEqual("too long for a link" in self.find("#Status").text, is_long)
+            self.assertEqual(link == LESSON, is_long)
+            if not is_long:
+                self.open_bench(link)
+                self.verdict()
+                again = self.script("return [own.field.value, document.querySelector('#Report pre').textContent]")
+                self.assertEqual(again, [text, report])
+        self.open_bench(f"{LESSON}#run&kernel=own&of=&lines=7&edits=[]")
+        self.wait(lambda: self.find("#Status").text == "this link was made for another version of the kernel")
+
     def test_has_nothing_that_axe_objects_to(self):
         for theme in ("light", "dark"):
             self.open_bench()
@@ -461,6 +618,22 @@ class Bench(InBrowser):
         self.verdict()
         self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), 360)
         self.assertTrue(self.find("#Pane").is_displayed())
+
+
+@unittest.skipUnless(os.path.exists(f"{BOOK}/web/worker.js"), "no emulator for the browser here: make book-runs")
+class ColdStart(InBrowser):
+    def test_first_run_takes_three_seconds_at_most(self):
+        """From the click on a link to the result of a lesson's kernel, in a browser that has seen nothing of the book. The
+        best of five, for other programs may run on this machine."""
+        times = []
+        while not times or (min(times) >= 3000 and len(times) < 5):
+            self.tearDownClass()
+            self.setUpClass()
+            self.open(f"{LESSON}#run&kernel=")
+            self.wait(lambda: self.browser.find_elements(By.CSS_SELECTOR, "#Happened .verdict.right"))
+            times.append(self.script("return performance.getEntriesByName('result').at(-1).startTime"))
+        print(f"the first run of a cold browser: {min(times):.0f} ms")
+        self.assertLess(min(times), 3000, times)
 
 
 if __name__ == "__main__":

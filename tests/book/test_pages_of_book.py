@@ -19,6 +19,7 @@ import bench
 import checks
 import contents
 import exercises
+import quizzes
 from change import Misfit, patched
 from book import Book
 from render import Writer
@@ -81,6 +82,20 @@ class Whole(unittest.TestCase):
                     tasks += 1
         self.assertGreater(tasks, 100)
 
+
+    def test_shows_a_case_with_its_code_and_repair(self):
+        cases = glob.glob("examples/cases/[0-9]*")
+        for case in cases:
+            here = f"{case}/index.html"
+            for name in ("kernel.cuh.html", "main.cu.html"):
+                self.assertTrue(checks.Page(f"{BOOK}/{here}").leads_to(here, f"{case}/{name}"), f"{case}: {name}")
+            article = html5lib.parse(page(here), namespaceHTMLElements=False).find(".//article")
+            repair = "".join("".join(one.itertext()) for one in article.iter("details"))
+            title, *lines = [line for line in read(f"{case}/mended.patch").splitlines() if line]
+            new = [line for line in lines if re.match(r"\+(?!\+\+ b/)", line)]
+            shown = repair.replace("`", "")
+            self.assertEqual([line for line in (title, *new) if line.replace("`", "") not in shown], [], case)
+        self.assertGreater(len(cases), 10)
 
     def test_shows_what_is_new_as_the_terminal_does(self):
         """Each line that make diff-NN prints, and no other. Its own stage.mk may name the stage below."""
@@ -247,7 +262,35 @@ class Index(unittest.TestCase):
             self.assertTrue(not anchor or f'id="{anchor}"' in page(path), link)
 
 
+class Goals(unittest.TestCase):
+    def test_are_sentences_with_the_same_numbers(self):
+        for goal, words in (("waits: w <= stage", "waits: at most as many as the stage's (<code>w</code>)"),
+                            ("waits: w >= 80% of stage with --causal",
+                             "waits: at least 80 % of the stage's, with <code>--causal</code> (<code>w</code>)"),
+                            ("loads of K: l = 77000", "loads of K: exactly 77,000 (<code>l</code>)")):
+            self.assertEqual(exercises.goal_in_words(goal), words)
+
+
 class Contents(unittest.TestCase):
+    def test_lead_from_some_lesson_to_each_quiz(self):
+        found = sorted(path for stage in STAGES for path in quizzes.after(stage))
+        self.assertEqual(sorted(set(found)), sorted(glob.glob("notes/quizzes/[0-9]*.md")))
+
+    def test_lead_from_each_quiz_to_its_lessons(self):
+        for stage in STAGES:
+            for path in quizzes.after(stage):
+                here = address(path)
+                self.assertTrue(checks.Page(f"{BOOK}/{here}").leads_to(here, address(f"stages/{stage}")), path)
+
+    def test_mark_the_lesson_of_a_task(self):
+        marked = re.findall(r'aria-current="(\w+)">([^<]*)', page("stages/06-tma/try-1.html"))
+        self.assertEqual(marked, [("true", "06: TMA")])
+
+    def test_lead_from_the_first_page_to_a_lesson(self):
+        first = re.search("<p>.*?</p>", page("index.html"), re.DOTALL)[0]
+        self.assertEqual("#start-in-the-browser" in first, os.path.exists(f"{BOOK}/web/worker.js"))
+        self.assertEqual(re.findall(r'rel="next" href="([^"]*)"', page("index.html")), ["stages/00-scalar/index.html"])
+
     def test_miss_nothing(self):
         paths = [path for chapter in contents.chapters() for path in chapter.paths]
         self.assertEqual(sorted(paths), sorted(markdown()))

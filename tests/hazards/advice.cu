@@ -416,7 +416,7 @@ extern "C" __global__ void elected_twice(const float *in, float *out) {
 
 // Rows of 72 halves have 64 that are written, and the matrix that is loaded is 72 wide.
 // launch padded_rows: grid 1 block 32 args half[1024] float[32]=zero
-// ADVICE(padded_rows): the padding of `queries`, columns 64 to 71 of rows of 72
+// ADVICE(padded_rows): columns 64 to 71 of each row of 72 in `queries`
 // ADVICE(padded_rows): Read only the columns that are written
 extern "C" __global__ void padded_rows(const half *in, float *out) {
   __shared__ alignas(16) half queries[16 * 72];
@@ -495,4 +495,71 @@ extern "C" __global__ void half_patterns(const half *in, float *out, const __gri
   mbarrier_wait(&full, 0);
   const half *p = (const half *)(tile + row * 128 + ((chunk ^ row) * 16));
   for (int i = 0; i < 8; i++) out[t * 8 + i] = __half2float(p[i]);
+}
+
+// ---- updates ----
+
+// A load, an addition and a store: between them no barrier helps, since two threads may have the same place.
+// launch histogram: grid 1 block 64 args int[256]=zero int[16]=zero
+// ADVICE(histogram): Use an atomic
+extern "C" __global__ void histogram(const int *in, int *out) {
+  __shared__ int counts[16];
+  int t = threadIdx.x;
+  if (t < 16) counts[t] = 0;
+  __syncthreads();
+  for (int i = 0; i < 4; i++) {
+    int bin = in[i * 64 + t] + t % 16;
+#ifdef REPAIRED
+    atomicAdd(&counts[bin], 1);
+#else
+    counts[bin]++;  // HAZARD(histogram): shared-memory race
+#endif
+  }
+  __syncthreads();
+  if (t < 16) out[t] = counts[t];
+}
+
+// The store stands two lines below the load, with another between them.
+// launch next_place: grid 2 block 64 args int[128]=zero int[1]=zero
+// ADVICE(next_place): Use an atomic
+extern "C" __global__ void next_place(int *items, int *count) {
+#ifdef REPAIRED
+  items[atomicAdd(count, 1)] = 1;
+#else
+  int place = *count;  // HAZARD(next_place): global-memory race
+  items[place] = 1;    // ALSO(next_place): global-memory race
+  *count = place + 1;  // OTHER(next_place)
+#endif
+}
+
+// No update: all threads load, and only one of them stores.
+// launch one_stores: grid 1 block 64 args int[64]=zero
+// ADVICE(one_stores): __syncwarp() if one warp alone shares the bytes, after the load at line {HAZARD}, before the store
+extern "C" __global__ void one_stores(int *out) {
+  __shared__ int level;
+  if (threadIdx.x == 0) level = 5;
+  __syncthreads();
+  int mine = level;  // HAZARD(one_stores): shared-memory race
+#ifdef REPAIRED
+  __syncthreads();
+#endif
+  if (threadIdx.x == 0) level = mine + 1;  // OTHER(one_stores)
+  out[threadIdx.x] = mine;
+}
+
+// No update of one place: a thread adds to its own place what lies in another's.
+// launch tree_sum: grid 1 block 64 args float[64] float[1]=zero
+// ADVICE(tree_sum): after the store at line {HAZARD}, before
+extern "C" __global__ void tree_sum(const float *in, float *out) {
+  __shared__ float sums[64];
+  int t = threadIdx.x;
+  sums[t] = in[t];
+  __syncthreads();
+  for (int step = 32; step; step /= 2) {
+    if (t < step) sums[t] += sums[t + step];  // HAZARD(tree_sum): shared-memory race
+#ifdef REPAIRED
+    __syncthreads();
+#endif
+  }
+  if (t == 0) *out = sums[0];
 }

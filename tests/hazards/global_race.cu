@@ -40,6 +40,7 @@ extern "C" __global__ void two_stages(const float *in, float *squares, float *ou
 
 // All threads count in one place.
 // launch count: grid 2 block 64 args int[128] int[1]=zero
+// ADVICE(count): Use an atomic
 extern "C" __global__ void count(const int *in, int *total) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
 #ifdef REPAIRED
@@ -104,6 +105,7 @@ extern "C" __global__ void overlap(const float *in, float *out) {
 
 // The maximum of a row that two blocks share.
 // launch row_maximum: grid 2 block 32 args int[64] int[1]=zero
+// ADVICE(row_maximum): Use an atomic
 extern "C" __global__ void row_maximum(const int *in, int *most) {
   int value = __reduce_max_sync(0xffffffff, in[blockIdx.x * 32 + threadIdx.x]);
   if (threadIdx.x) return;

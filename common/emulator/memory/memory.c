@@ -12,6 +12,7 @@
 #include "../warp/machine.h"
 #include "../warp/lanes.h"
 #include "../warp/decoder.h"
+#include "../warp/instruction.h"
 
 // ---- finding the bytes ----
 
@@ -28,23 +29,26 @@ static bool out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t addre
   return false;
 }
 
-static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, uint64_t address, int size,
+static bool global_out_of_bounds(Warp *warp, const Inst *inst, int lane, Space named, uint64_t address, int size,
                                  const Region *near) {
-  StrayText text = stray_text(warp_launch(warp), address, size, near);
+  // The generic address of such an instruction is its map's. Those of elements follow from the map.
+  bool of_tensor = named == SPACE_GLOBAL && strstr(inst->row->name, ".bulk.tensor");
+  StrayText text = stray_text(warp_launch(warp), address, size, near, of_tensor);
   return out_of_bounds(warp, inst, lane, address, size, "%s", text.text);
 }
 
-static bool find_global(Warp *warp, const Inst *inst, int lane, uint64_t address, int size, AccessKind kind,
-                        Access *access) {
+static bool find_global(Warp *warp, const Inst *inst, int lane, Space named, uint64_t address, int size,
+                        AccessKind kind, Access *access) {
   Region *region = warp->last_region;
   if (!region || region->freed || address - region->base >= region->size) {
     const Region *near = NULL;
     region = region_find(warp_launch(warp)->global, address, &near);
-    if (!region) return global_out_of_bounds(warp, inst, lane, address, size, near);
+    if (!region) return global_out_of_bounds(warp, inst, lane, named, address, size, near);
     warp->last_region = region;
   }
   uint64_t offset = address - region->base;
-  if (region->size - offset < (uint64_t)size) return global_out_of_bounds(warp, inst, lane, address, size, region);
+  if (region->size - offset < (uint64_t)size)
+    return global_out_of_bounds(warp, inst, lane, named, address, size, region);
   if (region->kind == REGION_CONST && kind != ACCESS_READ)
     return out_of_bounds(warp, inst, lane, address, size,
                          "constant memory cannot be written\n"
@@ -175,6 +179,7 @@ bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t a
     return false;
   }
   uint64_t generic = address;
+  Space named = space;
   if (space == SPACE_GENERIC) space = resolve_generic(&address);
   if (kind >= ACCESS_ATOMIC && !reaches_atomically(space, kind))
     return out_of_bounds(warp, inst, lane, generic, size,
@@ -184,7 +189,7 @@ bool memory_find(Warp *warp, const Inst *inst, int lane, Space space, uint64_t a
   case SPACE_SHARED: return find_shared(warp, inst, lane, address, size, access);
   case SPACE_LOCAL: return find_local(warp, inst, lane, address, size, access);
   case SPACE_PARAM: return find_param(warp, inst, lane, address, size, kind, access);
-  default: return find_global(warp, inst, lane, address, size, kind, access);
+  default: return find_global(warp, inst, lane, named, address, size, kind, access);
   }
 }
 
@@ -447,7 +452,7 @@ static StrayText null_text(const Launch *launch, uint64_t address, int size) {
 
 // ---- the text ----
 
-static StrayText beside_text(uint64_t address, const Region *near) {
+static StrayText beside_text(uint64_t address, const Region *near, bool of_tensor) {
   StrayText text;
   const char *name = name_of(near);
   unsigned long long bytes = near->size;
@@ -467,21 +472,21 @@ static StrayText beside_text(uint64_t address, const Region *near) {
              "index or the stride is garbage.",
              bytes_text(address - near->base).text, name, bytes);
   else
-    snprintf(
-        text.text, sizeof text.text,
-        "%llu bytes from the start of %s of %llu bytes\nCheck the index against the size of the array, and mask the "
-        "tail of the last tile.",
-        (unsigned long long)(address - near->base), name, bytes);
+    snprintf(text.text, sizeof text.text, "%llu bytes from the start of %s of %llu bytes\n%s",
+             (unsigned long long)(address - near->base), name, bytes,
+             of_tensor ? "The tensor map describes elements that are not in this memory. Check its sizes, its strides "
+                         "(in bytes) and its address where it is encoded."
+                       : "Check the index against the size of the array, and mask the tail of the last tile.");
   return text;
 }
 
-StrayText stray_text(const Launch *launch, uint64_t address, int size, const Region *near) {
+StrayText stray_text(const Launch *launch, uint64_t address, int size, const Region *near, bool of_tensor) {
   StrayText text;
   if (is_near_null(address)) return null_text(launch, address, size);
-  if (near && near->freed && address - near->base < near->size) return beside_text(address, near);
+  if (near && near->freed && address - near->base < near->size) return beside_text(address, near, of_tensor);
   Wrapped wrapped = find_wrapped(launch->global, address, size);
   if (wrapped.region) return wrapped_text(&wrapped, address);
-  if (near && address - near->base < near->size) return beside_text(address, near);
+  if (near && address - near->base < near->size) return beside_text(address, near, of_tensor);
   text = below_zero_text(launch->global, address);
   if (*text.text) return text;
   if (is_of_host(address, near)) {
@@ -490,7 +495,7 @@ StrayText stray_text(const Launch *launch, uint64_t address, int size, const Reg
              "memory with cudaMalloc or cudaMallocManaged, and copy what the host has there.");
     return text;
   }
-  if (near) return beside_text(address, near);
+  if (near) return beside_text(address, near, of_tensor);
   snprintf(
       text.text, sizeof text.text,
       "no memory was ever allocated there\nCheck the pointer: does the kernel get its arguments in their order, and "

@@ -93,5 +93,6 @@ typedef struct StrayText {
   char text[800];
 } StrayText;
 
-// The text of the report, with its advice. near: the closest allocation, or NULL when there is none.
-StrayText stray_text(const Launch *launch, uint64_t address, int size, const Region *near);
+// The text of the report, with its advice. near: the closest allocation, or NULL when there is none. of_tensor: whether
+// the address follows from a tensor map.
+StrayText stray_text(const Launch *launch, uint64_t address, int size, const Region *near, bool of_tensor);

@@ -8,6 +8,7 @@
 
 #include "../warp/instruction.h"
 #include "source_line.h"
+#include "update.h"
 #include "../host/host_memory.h"
 
 void advice_add(Advice *advice, const char *format, ...) {
@@ -180,8 +181,19 @@ static void advise_blocks(Advice *advice, const Launch *launch, const Party *one
                line_of(launch, asks).text, access_text(launch, read).text);
 }
 
+static bool change_one_place(const Program *program, const Party *one, const Party *other) {
+  if (one->inst == other->inst) return ends_update(program, one->inst);
+  return one->writes ? is_update(program, other->inst, one->inst) : is_update(program, one->inst, other->inst);
+}
+
 void advise_threads(Advice *advice, const Launch *launch, const Cluster *near, bool shared, const Party *one,
                     const Party *other) {
+  if (change_one_place(launch->program, one, other)) {
+    advice_add(advice, "Both threads load a value here, change it and store it, so one of the changes can be lost. Use "
+                       "an atomic, or give each thread a place of its own and combine these later. If one thread is "
+                       "meant to follow the other, put a barrier between them.");
+    return;
+  }
   JoiningBarrier meeting = meeting_of(near, one, other);
   if (one->inst == other->inst && one->writes && other->writes) {
     advice_add(advice, "Let one thread store, or give each thread a place of its own%s.",
@@ -329,15 +341,6 @@ static void walk_ways_from(Walk *walk, uint32_t pc, InstructionTest *test) {
   memset(walk->seen, 0, walk->program->count);
   visit_successors(walk, pc);
   follow_ways(walk, test);
-}
-
-// Instructions of one kind that stand in one line of the source: in copies of the body of a loop.
-static bool are_copies(const Inst *a, const Inst *b) {
-  const PtxLocation *one = a->source->location, *other = b->source->location;
-  if (!one || a->execute != b->execute) return false;
-  for (; one && other && one->file == other->file && one->line == other->line; other = other->inlined_at)
-    one = one->inlined_at;
-  return !one && !other;
 }
 
 // From all copies of the instruction.

@@ -62,6 +62,14 @@ int source_lines(const PtxModule *module, const PtxInstruction *source, int *lin
   return count;
 }
 
+bool are_copies(const Inst *a, const Inst *b) {
+  const PtxLocation *one = a->source->location, *other = b->source->location;
+  if (!one || a->execute != b->execute) return false;
+  for (; one && other && one->file == other->file && one->line == other->line; other = other->inlined_at)
+    one = one->inlined_at;
+  return !one && !other;
+}
+
 LineText named_line(const PtxModule *module, const PtxInstruction *source) {
   LineText text;
   const PtxLocation *own = own_location(module, source), *call = own ? own->inlined_at : NULL;

@@ -527,13 +527,13 @@ static void append_text(UnwrittenText *text, const char *format, ...) {
 static void add_padding(UnwrittenText *text, const char *name, const Padding *padding, uint64_t element) {
   bool columns = element > 1 && padding->row % element == 0 && padding->pitch % element == 0;
   uint64_t unit = columns ? element : 1;
-  append_text(text, ": the padding of %s, %s %llu to %llu of rows of %llu", name, columns ? "columns" : "bytes",
+  append_text(text, ": %s %llu to %llu of each row of %llu in %s", columns ? "columns" : "bytes",
               (unsigned long long)(padding->row / unit), (unsigned long long)(padding->pitch / unit - 1),
-              (unsigned long long)(padding->pitch / unit));
+              (unsigned long long)(padding->pitch / unit), name);
   append_text(
       text,
-      "\nRead only the %s that are written: does the shape of the operand, or its pitch, fit the rows? Or write zeros "
-      "to the padding.",
+      "\nRead only the %s that are written: does the shape of the operand, or its pitch, fit the rows? Or write the "
+      "others as well.",
       columns ? "columns" : "bytes");
 }
 
