@@ -252,7 +252,7 @@ Test(library_decode, few_keys_have_a_kernel_of_their_own) {
     int32_t heads, kv_heads, keys;
     const char *kernel;
   } cases[] = {
-      {32, 8, 1024, "few"},         {64, 8, 1, "decode_128_8"},  // a single tile: nothing to share out
+      {32, 8, 1024, "few"},           {64, 8, 1, "decode_128_8"},  // a single tile: nothing to share out
       {72, 8, 1024, "decode_128_16"}, {32, 8, 1025, "decode_128_8"}, {512, 64, 1024, "decode_128_8"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

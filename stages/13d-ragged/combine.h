@@ -19,7 +19,7 @@ template <int HEAD_DIM, int KEYS>
 __device__ void combine(const Work &work, const Leftovers &leftovers, float *lse = nullptr) {
   constexpr int PAIRS = HEAD_DIM / 2 / WARP;  // of columns, of each lane
   constexpr int AT_ONCE = 4;                  // parts that a warp has under way
-  extern __shared__ float2 o[];  // [warp][pair of columns]
+  extern __shared__ float2 o[];               // [warp][pair of columns]
   __shared__ float maxima[COMBINE_WARPS], sums[COMBINE_WARPS];
   int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
   int row = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;

@@ -13,5 +13,7 @@ enum { EXCHANGE_BYTES = 4 * BLOCKS_AT_MOST * GROUP_AT_MOST + 8 * (GROUP_AT_MOST 
 enum { FEW_WARPS = 8, FEW_TILE = 16, FEW_KEYS = FEW_WARPS * FEW_TILE };  // FEW_KEYS: of a block
 enum { FEW_GROUP = 8, FEW_PITCH = 2 * FEW_KEYS + 16 };                   // query heads of a key head
 // Of struct FewShared: tiles, weights, two numbers of each warp, what blocks send each other, and mbarriers.
-enum { FEW_SHARED = FEW_WARPS * 2 * TILE_BYTES + FEW_GROUP * (FEW_PITCH + 8 * FEW_WARPS) +
-                    FEW_GROUP * (4 * HEAD_DIM + 8 * BLOCKS_AT_MOST) + 8 * (2 * FEW_WARPS + 1) };
+enum {
+  FEW_SHARED = FEW_WARPS * 2 * TILE_BYTES + FEW_GROUP * (FEW_PITCH + 8 * FEW_WARPS) +
+               FEW_GROUP * (4 * HEAD_DIM + 8 * BLOCKS_AT_MOST) + 8 * (2 * FEW_WARPS + 1)
+};
