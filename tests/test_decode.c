@@ -250,6 +250,45 @@ Test(decode, is_right_for_clusters_and_pages) {
   }
 }
 
+// Clusters of eight with at most a tile for each warp have a kernel of their own. Tiles that are not full, blocks and
+// warps without keys, as many tiles as warps, and unused rows of NaN; the same bits wherever the pages lie.
+Test(decode, is_right_for_few_keys) {
+  static const char *const problems[] = {
+      "--lengths=1,0,15,16,17,0,31,32,33 --batch=9 --keys=40",
+      "--lengths=1024,1 --batch=2 --keys=1024 --heads=8 --kv-heads=1 --input=large",
+      "--lengths=1023,513,1009 --batch=3 --keys=1024 --page=64 --heads=6 --kv-heads=2 --input=outliers",
+      "--lengths=full --keys=1024 --page=none --heads=3 --kv-heads=3 --input=negative",
+      "--lengths=full --keys=1000 --page=none --heads=10 --kv-heads=2 --input=vanish",
+      "--lengths=0 --heads=5 --kv-heads=1",
+  };
+  static const char *const layouts[] = {"--page=16", "--page=128 --schedule=1", "--page=none --schedule=2",
+                                        "--page=16 --schedule=3"};
+  char options[300];
+  unsigned first = 0;
+  for (int i = 0; i < (SANITIZED ? 3 : 6); i++) {
+    snprintf(options, sizeof options, "--splits=8 %s --schedule=%d --seed=%d", problems[i], i % 4, i);
+    right_checksum("stage-22", options);
+  }
+  for (int i = 0; i < (SANITIZED ? 2 : 4); i++) {
+    snprintf(options, sizeof options, "--batch=4 --keys=500 --lengths=500,0,77,5 --splits=8 %s", layouts[i]);
+    unsigned checksum = right_checksum("stage-22", options);
+    if (i == 0) first = checksum;
+    cr_expect_eq(checksum, first, "stage-22 %s", options);
+  }
+}
+
+// The kernel that combines has more warps where a head has many parts, and some of them have none.
+Test(decode, is_right_where_many_workers_share_a_head) {
+  static const char *const problems[] = {
+      "--keys=2000 --lengths=full --heads=3 --kv-heads=1 --blocks=5",
+      "--keys=5000 --lengths=full --heads=2 --kv-heads=1 --blocks=20",
+      "--keys=9000 --lengths=9000,40,0 --batch=3 --heads=1 --kv-heads=1 --blocks=66",
+  };
+  static const char *const stages[] = {"stage-13d", "stage-13e", "stage-13f"};
+  for (int i = 0; i < (SANITIZED ? 2 : 3); i++)
+    for (int s = 0; s < 3; s++) right_checksum(stages[s], problems[i]);
+}
+
 // ---- what the harness refuses ----
 
 static void expect_refused(const char *stage, const char *options, const char *words) {

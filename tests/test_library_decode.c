@@ -246,6 +246,24 @@ Test(library_decode, lse_has_kernels_of_its_own) {
   expect_kernels_with_lse(call, 4);
 }
 
+// Stage 22's launch for up to a tile of 16 keys for each of 8 x 8 warps, and up to 8 query heads of a key head.
+Test(library_decode, few_keys_have_a_kernel_of_their_own) {
+  static const struct {
+    int32_t heads, kv_heads, keys;
+    const char *kernel;
+  } cases[] = {
+      {32, 8, 1024, "few"},           {64, 8, 1, "decode_128_8"},  // a single tile: nothing to share out
+      {72, 8, 1024, "decode_128_16"}, {32, 8, 1025, "decode_128_8"}, {512, 64, 1024, "decode_128_8"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    HlDecode call = small_decode("22");
+    int first = driver->launches;
+    call.batch = 1, call.heads = cases[i].heads, call.kv_heads = cases[i].kv_heads, call.keys = cases[i].keys;
+    cr_expect_eq(hl.attention_decode(&call), HL_OK, "%s", hl.error());
+    cr_expect_str_eq(driver->launch[first].kernel, cases[i].kernel, "case %zu", i);
+  }
+}
+
 // ---- which stage answers ----
 
 // The call without a number runs the stage with this one: nothing more is loaded for it.

@@ -49,7 +49,7 @@ static const OptionSpec specs[OPTION_COUNT] = {
     [OPTION_PAGE] = {"page", "16|32|64|128|256|none", "keys of a page of the cache (default: 16)", TYPE_CHOICE,
                      FIELD(page), 0, 0},
     [OPTION_BLOCKS] = {"blocks", "N",
-                       "blocks that share all keys (default: as many as run at a time, 2 on the emulator)", TYPE_NUMBER,
+                       "blocks that share all keys (default: one for each SM, 2 on the emulator)", TYPE_NUMBER,
                        FIELD(blocks), 1, 4096},
     [OPTION_QUERIES] = {"queries", "N", "queries of each sequence, causal among themselves (default: 4)", TYPE_NUMBER,
                         FIELD(queries), 1, 8},

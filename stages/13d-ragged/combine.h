@@ -9,14 +9,20 @@
 
 static constexpr float LN_2 = 0.693147181f;
 
-// Grid: rows, key heads, sequences. Block: WARPS warps. A warp adds up every WARPS-th part. lse: where the caller wants
-// the log-sum-exp, [batch][key head][row].
+// A maximum to subtract. That of no parts, or of a query that sees no keys (stage 13f), is -infinity: then all weights
+// are 0 with any number.
+static __device__ __forceinline__ float finite(float max) { return max == -INFINITY ? 0 : max; }
+
+// Grid: rows, key heads, sequences. Block: any number of warps up to COMBINE_WARPS. Each warp adds up its share of the
+// parts: one after every `warps`. lse: where the caller wants the log-sum-exp, [batch][key head][row].
 template <int HEAD_DIM, int KEYS>
 __device__ void combine(const Work &work, const Leftovers &leftovers, float *lse = nullptr) {
   constexpr int PAIRS = HEAD_DIM / 2 / WARP;  // of columns, of each lane
-  __shared__ float2 o[WARPS][HEAD_DIM / 2];
-  __shared__ float sums[WARPS];
-  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, row = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+  constexpr int AT_ONCE = 4;                  // parts that a warp has under way
+  extern __shared__ float2 o[];               // [warp][pair of columns]
+  __shared__ float maxima[COMBINE_WARPS], sums[COMBINE_WARPS];
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+  int row = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
   int tiles = tiles_of<KEYS>(keys_of(work, batch));
   long long total = tiles_before<KEYS>(work, work.batch), busy = busy_workers(total, leftovers.workers);
   long long start = tiles_before<KEYS>(work, batch) + (long long)head * tiles;
@@ -34,40 +40,54 @@ __device__ void combine(const Work &work, const Leftovers &leftovers, float *lse
   // The first of the workers has left the head before its end. All others have come to it in its middle.
   auto place = [&](int part) { return (size_t)(2 * (first + part) + (part == 0)) * rows_of(work) + row; };
   float max = -INFINITY, sum = 0;
-  for (int i = lane; i < parts; i += WARP) max = fmaxf(max, leftovers.lse[place(i)]);
+  for (int i = warp + lane * warps; i < parts; i += WARP * warps) max = fmaxf(max, leftovers.lse[place(i)]);
 #pragma unroll
   for (int distance = 1; distance < WARP; distance *= 2) max = fmaxf(max, __shfl_xor_sync(ALL_LANES, max, distance));
-
-  if (max == -INFINITY) max = 0;  // a query that sees no keys, in stage 13f: all weights are 0
+  float largest = finite(max);
 
   float2 mine[PAIRS] = {};
-#pragma unroll 4
-  for (int i = warp; i < parts; i += WARPS) {
-    float weight = power_of_two(leftovers.lse[place(i)] - max);
-    const float2 *part = (const float2 *)(leftovers.o + place(i) * HEAD_DIM);
-    sum += weight;
+  for (int i = warp; i < parts; i += AT_ONCE * warps) {
+    float weight[AT_ONCE];
+    float2 part[AT_ONCE][PAIRS];
 #pragma unroll
-    for (int p = 0; p < PAIRS; p++) {
-      float2 x = part[p * WARP + lane];
-      mine[p].x += weight * x.x;
-      mine[p].y += weight * x.y;
+    for (int n = 0; n < AT_ONCE; n++) {
+      bool exists = i + n * warps < parts;
+      size_t at = place(i + n * warps);
+      weight[n] = exists ? leftovers.lse[at] : -INFINITY;
+#pragma unroll
+      for (int p = 0; p < PAIRS; p++)
+        part[n][p] = exists ? ((const float2 *)(leftovers.o + at * HEAD_DIM))[p * WARP + lane] : float2{0, 0};
+    }
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++) {
+      weight[n] = power_of_two(weight[n] - largest);
+      sum += weight[n];
+#pragma unroll
+      for (int p = 0; p < PAIRS; p++) {
+        mine[p].x += weight[n] * part[n][p].x;
+        mine[p].y += weight[n] * part[n][p].y;
+      }
     }
   }
 #pragma unroll
-  for (int p = 0; p < PAIRS; p++) o[warp][p * WARP + lane] = mine[p];
-  if (lane == 0) sums[warp] = sum;
+  for (int p = 0; p < PAIRS; p++) o[warp * (HEAD_DIM / 2) + p * WARP + lane] = mine[p];
+  if (lane == 0) maxima[warp] = max, sums[warp] = sum;
   __syncthreads();
 
   if (threadIdx.x >= HEAD_DIM / 2) return;
+  max = -INFINITY;
+  for (int w = 0; w < warps; w++) max = fmaxf(max, maxima[w]);
+  largest = finite(max);
   float2 all = {0, 0};
   sum = 0;
-#pragma unroll
-  for (int w = 0; w < WARPS; w++) {
-    sum += sums[w];
-    all.x += o[w][threadIdx.x].x;
-    all.y += o[w][threadIdx.x].y;
+  for (int w = 0; w < warps; w++) {
+    float weight = power_of_two(maxima[w] - largest);  // of a warp without parts 0
+    sum += weight * sums[w];
+    float2 x = o[w * (HEAD_DIM / 2) + threadIdx.x];
+    all.x += weight * x.x;
+    all.y += weight * x.y;
   }
-  if (lse && threadIdx.x == 0) *lse = logf(sum) + max * LN_2;
+  if (lse && threadIdx.x == 0) *lse = logf(sum) + largest * LN_2;
   float inverse = sum > 0 ? 1 / sum : 0;
   to[threadIdx.x] = pack_bf16(all.x * inverse, all.y * inverse);
 }

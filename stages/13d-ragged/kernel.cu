@@ -5,7 +5,7 @@
 #include "paged_reader.h"
 #include "worker.h"
 
-// Grid: any number of blocks, as many as run at a time. Block: WARPS warps, each a worker.
+// Grid: any number of blocks, one for each SM. Block: WARPS warps, each a worker.
 template <int HEAD_DIM, int QUERIES>
 __device__ void decode(const Maps &maps, const Work &work, const Leftovers &leftovers) {
   extern __shared__ __align__(1024) char memory[];  // where a swizzle of 128 bytes begins anew
@@ -26,9 +26,9 @@ ENTRY_POINT(64, 16)
 ENTRY_POINT(128, 8)
 ENTRY_POINT(128, 16)
 
-extern "C" __global__ void __launch_bounds__(THREADS) combine_64(const Work work, const Leftovers leftovers) {
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS) combine_64(const Work work, const Leftovers leftovers) {
   combine<64, KEYS_OF(64)>(work, leftovers);
 }
-extern "C" __global__ void __launch_bounds__(THREADS) combine_128(const Work work, const Leftovers leftovers) {
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS) combine_128(const Work work, const Leftovers leftovers) {
   combine<128, KEYS_OF(128)>(work, leftovers);
 }

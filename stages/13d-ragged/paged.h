@@ -11,12 +11,14 @@ enum { RINGS_BYTES = WARPS * (RING_BYTES + SLOTS * (LABEL_BYTES + BARRIER_BYTES)
 
 static inline int rows_of_head(const DecodeShape *shape) { return shape->heads / shape->kv_heads * shape->queries; }
 
-// As many blocks as run at a time, but no more than have a tile for each slot of their warps when all sequences are as
-// long as can be. `chunks`: as many blocks share each worker's tiles.
+// A block for each SM: its warps have enough bytes in flight, and more workers would leave more parts. But no more
+// blocks than have a tile for each slot of their warps when all sequences are as long as can be. `chunks`: so many
+// blocks share each worker's tiles.
 static inline int paged_blocks(const DecodeShape *shape, int wanted, int sm_count, int tile_keys, int chunks) {
   long tiles = (long)shape->batch * shape->kv_heads * ((shape->keys + tile_keys - 1) / tile_keys);
   long useful = (tiles + WARPS * SLOTS - 1) / (WARPS * SLOTS), fit = (long)sm_count * BLOCKS_PER_SM / chunks;
   long blocks = useful < fit ? useful : fit;
+  if (blocks > sm_count) blocks = sm_count;
   return wanted ? wanted : blocks > 1 ? (int)blocks : 1;
 }
 
@@ -76,14 +78,24 @@ static inline DecodeShape pool_of(const Decode *decode) {
   return pool;
 }
 
+// Warps of a block that combines a head's parts, of which sequences of the same length have this many. A warp has four
+// under way at a time, and the next four when these have come.
+static inline unsigned combine_warps(const DecodeShape *shape, const Leftovers *leftovers) {
+  int parts = leftovers->workers / (shape->batch * shape->kv_heads), warps = WARPS;
+  while (warps < COMBINE_WARPS && 4 * warps < parts) warps *= 2;
+  return (unsigned)warps;
+}
+
 static inline bool launch_combine(Device *device, const Decode *decode, const Work *work, const Leftovers *leftovers) {
   const DecodeShape *shape = &decode->shape;
+  unsigned warps = combine_warps(shape, leftovers);
   char name[32];
   snprintf(name, sizeof name, "combine_%d%s", shape->head_dim, decode->lse ? "_lse" : "");
   DeviceLaunch combine = {
       .kernel = device_kernel(device, decode->module, name),
       .grid = {(unsigned)rows_of_head(shape), (unsigned)shape->kv_heads, (unsigned)shape->batch},
-      .block = {THREADS},
+      .block = {WARP * warps},
+      .dynamic_shared = warps * (unsigned)shape->head_dim * sizeof(float),
       .early = true,
       .arguments = decode->lse ? ARGUMENTS(work, leftovers, &decode->lse) : ARGUMENTS(work, leftovers),
   };

@@ -1,4 +1,4 @@
-// Stage 13d's launch: as many blocks as run at a time, which share out all tiles; then the kernel that combines what
+// Stage 13d's launch: a block for each SM, which share out all tiles; then the kernel that combines what
 // they have of heads that were shared.
 #include "paged.h"
 

@@ -4,6 +4,8 @@
 
 #include "../13-decode/tiles.h"
 
+enum { COMBINE_WARPS = 16, COMBINE_THREADS = COMBINE_WARPS * WARP };  // of a block that combines, at most
+
 // Elements from one sequence, head and query to the next.
 typedef struct Strides {
   long long batch, head, query;

@@ -30,10 +30,10 @@ ENTRY_POINT(128, 8)
 ENTRY_POINT(128, 16)
 ENTRY_POINT(128, 32)
 
-extern "C" __global__ void __launch_bounds__(THREADS) combine_64(const Work work, const Leftovers leftovers) {
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS) combine_64(const Work work, const Leftovers leftovers) {
   combine<64, KEYS_OF(64)>(work, leftovers);
 }
-extern "C" __global__ void __launch_bounds__(THREADS) combine_128(const Work work, const Leftovers leftovers) {
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS) combine_128(const Work work, const Leftovers leftovers) {
   combine<128, KEYS_OF(128)>(work, leftovers);
 }
 
@@ -61,11 +61,11 @@ ENTRY_POINT_WITH_LSE(128, 8)
 ENTRY_POINT_WITH_LSE(128, 16)
 ENTRY_POINT_WITH_LSE(128, 32)
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS)
     combine_64_lse(const Work work, const Leftovers leftovers, float *lse) {
   combine<64, KEYS_OF(64)>(work, leftovers, lse);
 }
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(COMBINE_THREADS)
     combine_128_lse(const Work work, const Leftovers leftovers, float *lse) {
   combine<128, KEYS_OF(128)>(work, leftovers, lse);
 }

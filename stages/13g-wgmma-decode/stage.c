@@ -5,7 +5,9 @@
 
 #include "block_tiles.h"
 
-enum { RAGGED_KEYS = 2048, WAVES = 8 };  // where lengths may differ: keys of a block of the longest, and waves at most
+// Where lengths may differ, a block of the longest sequence has RAGGED_KEYS, if all blocks are at most WAVES waves; or
+// half as many, if all blocks run at the same time.
+enum { RAGGED_KEYS = 2048, WAVES = 8 };
 
 static int chunks_of(const DecodeShape *shape) { return (rows_of_head(shape) + ROWS - 1) / ROWS; }
 
@@ -25,6 +27,8 @@ static int even_blocks(const DecodeShape *shape, int sm_count) {
   return choose_splits(&splitting, sm_count);
 }
 
+static int at_most(int blocks, long most) { return blocks < most ? blocks : (int)most; }
+
 // More where lengths may differ: once the short sequences are read, the clusters of the longest one must keep device
 // memory busy alone.
 static int blocks_of(const Decode *decode, int sm_count) {
@@ -32,9 +36,11 @@ static int blocks_of(const Decode *decode, int sm_count) {
   int tiles = tiles_of(shape), most = tiles < CLUSTER_AT_MOST ? tiles : CLUSTER_AT_MOST;
   int blocks = decode->splits ? decode->splits : even_blocks(shape, sm_count);
   if (!decode->splits && decode->lengths) {
-    long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), all = (long)sm_count * BLOCKS_PER_SM * WAVES;
-    long ragged = all / heads < shape->keys / RAGGED_KEYS ? all / heads : shape->keys / RAGGED_KEYS;
-    if (ragged > blocks) blocks = (int)ragged;
+    long heads = (long)shape->batch * shape->kv_heads * chunks_of(shape), slots = (long)sm_count * BLOCKS_PER_SM;
+    int ragged = at_most(shape->keys / RAGGED_KEYS, WAVES * slots / heads);
+    int at_once = at_most(2 * shape->keys / RAGGED_KEYS, slots / heads);
+    if (ragged > blocks) blocks = ragged;
+    if (at_once > blocks) blocks = at_once;
   }
   return blocks < most ? blocks : most;
 }

@@ -7,6 +7,7 @@
 #include "../13-decode/merge.h"
 #include "ptx/cluster.h"
 
+#include "few.h"
 #include "share.h"
 #include "tiles.h"
 
@@ -109,3 +110,8 @@ template <int QUERIES> __device__ void decode(const Maps &maps, const Work &work
   }
 ENTRY_POINT(8)
 ENTRY_POINT(16)
+
+extern "C" __global__ void __launch_bounds__(FEW_WARPS *WARP, BLOCKS_PER_SM)
+    few(const __grid_constant__ Maps maps, const Work work) {
+  decode_few(maps, work);
+}

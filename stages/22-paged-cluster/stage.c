@@ -18,18 +18,25 @@ static int blocks_of(const Decode *decode, int sm_count) {
   return even > ragged ? even : ragged;
 }
 
+// Whether each warp of a cluster has at most one tile.
+static bool are_few(const DecodeShape *shape, unsigned blocks) {
+  return blocks == BLOCKS_AT_MOST && shape->keys <= BLOCKS_AT_MOST * FEW_KEYS &&
+         shape->heads / shape->kv_heads <= FEW_GROUP;
+}
+
 static bool launch(Device *device, const Decode *decode) {
   const DecodeShape *shape = &decode->shape;
   unsigned blocks = (unsigned)blocks_of(decode, device_info(device)->sm_count);
   Work work = paged_work(decode, KEYS_OF(HEAD_DIM));
   DecodeShape pool = pool_of(decode);
   Maps maps;
+  bool few = are_few(shape, blocks);
   DeviceLaunch kernel = {
-      .kernel = decode_kernel(device, decode),
+      .kernel = few ? device_kernel(device, decode->module, "few") : decode_kernel(device, decode),
       .grid = {blocks, (unsigned)shape->kv_heads, (unsigned)shape->batch},
-      .block = {THREADS},
+      .block = {few ? FEW_WARPS * WARP : THREADS},
       .cluster = {blocks, 1, 1},
-      .dynamic_shared = DECODE_SHARED + EXCHANGE_BYTES,
+      .dynamic_shared = few ? FEW_SHARED : DECODE_SHARED + EXCHANGE_BYTES,
       .arguments = ARGUMENTS(&maps, &work),
   };
   return decode_tensor_map(device, &pool, decode->k, KEYS_OF(HEAD_DIM), &maps.k) &&
