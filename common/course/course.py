@@ -179,6 +179,7 @@ class Task:
     def workshop(self):
         """The stage with the user's files. The holes of later tasks have the stage's lines."""
         workshop = Workshop(f"try-{self.name}", self.stage)
+        self.begun_later, self.of_the_stage = [], set()
         for path in self.files:
             if not os.path.exists(self.mine(path)):
                 raise Wrong(f"{self.mine(path)} is gone; rm -r {self.folder} lets make try-{self.name} begin anew")
