@@ -25,8 +25,9 @@ endif
 include $(addprefix common/build/,toolchain.mk stages.mk library.mk runner.mk install.mk tests.mk plots.mk views.mk course.mk book.mk web.mk)
 include $(wildcard common/baselines/*/build.mk)
 
+##@ The whole ladder
 help: ## prints this list
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-22s %s\n", $$1, $$2 }'
+	@echo 'Learn, with NN for the number of a stage:'
 	@echo '  make stage-NN          builds ./stage-NN, one of: $(STAGES:./%=%)'
 	@echo '  make read-NN           shows lesson NN in the terminal, and make answers-NN the answers to its questions'
 	@echo '  make try-NN            begins a task of stage NN in mine/NN; the next time, builds and judges what you wrote there'
@@ -34,14 +35,15 @@ help: ## prints this list
 	@echo '  make break-NN-K        shows mistake K of lesson NN: what it changes, and what happens'
 	@echo '  make grade-NN          judges all tasks of stage NN as they are; exit code 0 if they pass'
 	@echo '  make quiz-NN           asks the questions of quiz NN; make quiz lists them; ANSWERS="48 96 b" answers at once'
-	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast, window, decode; then builds and judges it'
 	@echo '  make case-NN           a program that a user reports to be wrong: mend it; make case lists them; SOLUTION=1 shows our repair'
+	@echo '  make capstone-NAME     begins a kernel from an empty file: gemm, multicast, window, decode; then builds and judges it'
 	@echo '  make diff-NN           shows what is new in its kernel compared with the stage below'
 	@echo '  make ptx-NN            shows its PTX, and make sass-NN its machine code, each with the source lines between'
 	@echo '  make sanitize-NN       on the GPU: runs compute-sanitizer'"'"'s four tools, and prints a table'
 	@echo '  make profile-NN        on the GPU: prints and records what Nsight Compute counts (plots/data/ncu); NOTE'
 	@echo '  make trace-NN          on the GPU: draws a timeline of the kernel'
 	@echo '  make baseline-NAME     builds ./baseline-NAME, one of: $(BASELINES:./%=%)'
+	@sed -n 's/^##@ \(.*\)/\1:/p; s/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' 'NF < 2; NF > 1 { printf "  %-22s %s\n", $$1, $$2 }'
 	@echo 'Variables: CC, CFLAGS, ARCH (native), BUILD with SANITIZE (BUILD=build/asan SANITIZE=address,undefined),'
 	@echo '  OPTIONS (of the stages, in ladder; of explain), TESTS (a pattern, "plots/*"), SEQLENS, REPEAT (of bench),'
 	@echo '  RELEASES (of test-cuda), FUZZ_SECONDS (of test-deep), MINE (of try, where your files are), CUDA_HOME,'
@@ -58,6 +60,15 @@ progress: ## shows which tasks are done, and which one is next
 
 book: ## makes build/book: all lessons and notes as static pages, with search; any host can serve them
 book-runs: ## the same, with kernels and mistakes that run in the browser: compiles 250 kernels, half an hour
+
+##@ Run kernels of your own, and these from other programs
+hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
+run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS
+install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
+library: $(LADDER) $(LADDER_PTX) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
+web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js ## builds emulator and stages in WebAssembly, for pages: notes/web.md
+
+##@ Test
 test: test-programs ## runs every test that needs no GPU; TESTS=pattern selects some of them
 	@sh common/build/rooms.sh $(MEMBERS)
 	@$(call run_tests,$(TESTS),$(BIN))
@@ -104,6 +115,7 @@ test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread root
 	@$(call run_tests,stages/*,build/tsan/root)
 
+##@ Record and draw
 record-golden: build/golden/record ## on the GPU: records tests/golden again, and prints where the GPU differs from the model
 	@$< tests/golden build/golden
 record-rules: build/rules/record ## on the GPU: records tests/rules again: what it does where PTX leaves a rule open
@@ -116,26 +128,20 @@ record-mathematics: $(HOPPER_RUN) ## on the GPU: records tests/mathematics again
 bench: $(STAGES) $(BASELINES) ## on the GPU: records every stage's times in plots/data; continues after an interruption
 	@sh common/build/bench.sh $(STAGES) $(BASELINES)
 	@if command -v gnuplot >/dev/null; then $(MAKE) --no-print-directory plot; else echo 'make plot draws them'; fi
-library: $(LADDER) $(LADDER_PTX) ## builds libhopper_ladder.so, the stages for other programs: common/library/hopper_ladder.h
 peers: $(LADDER) $(BUILD)/libread.so $(BASELINES) ## on the GPU: times the stages interleaved with PyTorch's attention; OPTIONS go to plots/peers.py
 	@python3 plots/peers.py --record $(OPTIONS)
 windows: $(BUILD)/libwindow.so ## on the GPU: times stage 21 interleaved with other attention with windows; OPTIONS go to plots/windows.py
 	@python3 plots/windows.py --record $(OPTIONS)
 flash-attention-3: build/libflash_attention_3.so build/libflash_attention_3_decode.so ## builds FlashAttention-3 for peers; FLASH_ATTENTION and CUTLASS name checkouts
 cutlass-fmha: build/libcutlass_fmha.so ## builds CUTLASS's example 88 for peers; CUTLASS names a checkout
-web: $(WEB)/stages.js $(WEB)/stages.wasm $(WEB)/run.js $(WEB)/worker.js ## builds emulator and stages in WebAssembly, for pages: notes/web.md
-hopper-run: $(filter-out ./%,$(HOPPER_RUN)) ## builds ./hopper-run, which runs other CUDA programs on the emulator: notes/hopper-run.md
-install: $(if $(filter file,$(origin ARCH)),install_portable,install_files) ## installs hopper-run, the emulator and the stages as libraries; PREFIX (/usr/local), DESTDIR
-run: run_file ## compiles FILE=my.cu and runs it on the emulator; OPTIONS (of hopper-run), ARGS, NVCC_FLAGS
-bench-emulator: $(BENCH_NEEDS) ## measures the emulator's speed, and the memory that its checks need
-	@$^
-
 counters: $(STAGES) ## on the emulator: records the counters of every stage in plots/data/counters.csv
 	@sh common/build/counters.sh $(STAGES)
-
+bench-emulator: $(BENCH_NEEDS) ## measures the emulator's speed, and the memory that its checks need
+	@$^
 plot: $(PLOTS) ## draws plots/data/*.csv as SVG
 	@[ "$(PLOTS)" ] || echo 'plot: no recorded data in plots/data; on a Hopper GPU, make bench records it'
 
+##@ Keep house
 format: ## formats all C and CUDA
 	git ls-files '*.c' '*.h' '*.cu' ':!tests/golden' ':!tests/hazards' | xargs clang-format -i
 clean: ## removes what was built; the CUDA compilers in build/cuda* stay
