@@ -260,6 +260,18 @@ class Capstones(unittest.TestCase):
     def test_wrong_and_lazy_decoders_fail_with_their_cause(self):
         self.fail_with_their_cause("decode", part_of(WRONG_DECODERS))
 
+    def test_a_counted_run_that_is_wrong_is_shown(self):
+        class Counted(KernelAlone):
+            def build(self):
+                return "", True
+
+            def run(self, options):
+                return ("result    WRONG: 1 of 2 elements", 1) if "--counters-csv=-" in options else ("", 0)
+        passed, lines = capstone.judge(Counted(capstone.CAPSTONES["decode"], self.mine), lambda text: [text])
+        self.assertFalse(passed)
+        self.assertIn("--lengths=2000,1,530,0", lines[0])
+        self.assertEqual(lines[-1], "result    WRONG: 1 of 2 elements")
+
     def test_a_decoder_passes_with_one_block_that_answers(self):
         """The others send it all that they have."""
         write_ours("decode", self.mine,
