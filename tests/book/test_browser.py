@@ -217,7 +217,7 @@ class Pages(InBrowser):
 class Sections(InBrowser):
     def test_are_in_sight_when_their_address_is_opened(self):
         """Also where the bench makes the text narrower, and so longer; and the contents keep their own place."""
-        for path, section in (("stages/05b-single-tma/index.html", "the-mbarrier"), ("notes/hazards.html", "advice")):
+        for path, section in (("stages/05b-single-tma/index.html", "the-mbarrier"), ("notes/hazards.html", "known-limits")):
             self.browser.get("about:blank")
             self.open(f"{path}#{section}")
             self.wait(lambda: self.script("return document.readyState") == "complete")
