@@ -46,11 +46,12 @@ class Whole(unittest.TestCase):
         self.assertEqual(checks.faults(BOOK), [])
 
     def test_has_each_lesson_and_note_with_all_its_words(self):
-        """Every line of the Markdown that is plain prose stands on its page."""
+        """Every line of the Markdown that is plain prose stands on its page, and a picture's words at the picture."""
         compared = 0
         for path in markdown():
             tree = html5lib.parse(page(address(path)), namespaceHTMLElements=False)
-            shown = " ".join(tree.find(".//article").itertext())
+            article = tree.find(".//article")
+            shown = " ".join([*article.itertext(), *(image.get("alt", "") for image in article.iter("img"))])
             shown = " ".join(shown.split())
             for line in read(path).splitlines():
                 if re.fullmatch(r"[A-Z][\w ,.;:()'-]{30,}", line):
