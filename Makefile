@@ -107,7 +107,7 @@ test-numba: $(HOPPER_RUN) build/python/packages ## runs numba-cuda's own tests o
 	@python3 tests/python/numba_tests.py build/python/bin/python $(FILES)
 test-suites: $(HOPPER_RUN) ## fetches three suites of races by others, and runs their programs on the emulator: minutes
 	@python3 tests/suites/run.py
-test-web: web $(WEB)/suites.js root $(TEST_PTX) $(HAZARD_PTX) ## holds the stages in WebAssembly to their programs, bit for bit, and runs the C suites there; QUICK=1: a part
+test-web: web $(WEB)/suites.js root $(BUILD)/run-tests $(TEST_PTX) $(HAZARD_PTX) ## holds the stages in WebAssembly to their programs, bit for bit, and runs the C suites there; QUICK=1: a part
 	@$(WEB_ENVIRONMENT) node tests/web/suites.js $(WEB)/suites.js $(WEB_PATTERNS)
 	@python3 tests/test_web.py
 test-threads: $(BUILD)/run-tests ## runs the stages' programs under TSan
