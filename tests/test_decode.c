@@ -221,6 +221,26 @@ Test(decode, with_one_query_a_sequence_13f_gives_the_bits_of_13d) {
 
 // ---- clusters and pages: stage 22 ----
 
+// Stage 22 with each of the problems, in the schedules one after the other.
+static void right_in_schedules(const char *const *problems, int count, const char *shared) {
+  char options[300];
+  for (int i = 0; i < count; i++) {
+    snprintf(options, sizeof options, "%s %s --schedule=%d --seed=%d", shared, problems[i], i % 4, i);
+    right_checksum("stage-22", options);
+  }
+}
+
+static void same_in_layouts(const char *const layouts[4], const char *problem) {
+  char options[300];
+  unsigned first = 0;
+  for (int i = 0; i < (SANITIZED ? 2 : 4); i++) {
+    snprintf(options, sizeof options, "%s %s", problem, layouts[i]);
+    unsigned checksum = right_checksum("stage-22", options);
+    if (i == 0) first = checksum;
+    cr_expect_eq(checksum, first, "stage-22 %s", options);
+  }
+}
+
 // Sequences with fewer tiles than their cluster has blocks, and empty ones; parts of a cluster that do not divide the
 // columns evenly; the same bits wherever the pages lie and whatever the order of the warps.
 Test(decode, is_right_for_clusters_and_pages) {
@@ -236,18 +256,8 @@ Test(decode, is_right_for_clusters_and_pages) {
   };
   static const char *const layouts[] = {"--page=16", "--page=64 --schedule=1", "--page=none --schedule=2",
                                         "--page=16 --schedule=3"};
-  char options[300];
-  unsigned first = 0;
-  for (int i = 0; i < (SANITIZED ? 3 : 8); i++) {
-    snprintf(options, sizeof options, "%s --schedule=%d --seed=%d", problems[i], i % 4, i);
-    right_checksum("stage-22", options);
-  }
-  for (int i = 0; i < (SANITIZED ? 2 : 4); i++) {
-    snprintf(options, sizeof options, "--batch=4 --keys=300 --lengths=300,0,77,5 --splits=6 %s", layouts[i]);
-    unsigned checksum = right_checksum("stage-22", options);
-    if (i == 0) first = checksum;
-    cr_expect_eq(checksum, first, "stage-22 %s", options);
-  }
+  right_in_schedules(problems, SANITIZED ? 3 : 8, "");
+  same_in_layouts(layouts, "--batch=4 --keys=300 --lengths=300,0,77,5 --splits=6");
 }
 
 // Clusters of eight with at most a tile for each warp have a kernel of their own. Tiles that are not full, blocks and
@@ -263,18 +273,8 @@ Test(decode, is_right_for_few_keys) {
   };
   static const char *const layouts[] = {"--page=16", "--page=128 --schedule=1", "--page=none --schedule=2",
                                         "--page=16 --schedule=3"};
-  char options[300];
-  unsigned first = 0;
-  for (int i = 0; i < (SANITIZED ? 3 : 6); i++) {
-    snprintf(options, sizeof options, "--splits=8 %s --schedule=%d --seed=%d", problems[i], i % 4, i);
-    right_checksum("stage-22", options);
-  }
-  for (int i = 0; i < (SANITIZED ? 2 : 4); i++) {
-    snprintf(options, sizeof options, "--batch=4 --keys=500 --lengths=500,0,77,5 --splits=8 %s", layouts[i]);
-    unsigned checksum = right_checksum("stage-22", options);
-    if (i == 0) first = checksum;
-    cr_expect_eq(checksum, first, "stage-22 %s", options);
-  }
+  right_in_schedules(problems, SANITIZED ? 3 : 6, "--splits=8");
+  same_in_layouts(layouts, "--batch=4 --keys=500 --lengths=500,0,77,5 --splits=8");
 }
 
 // The kernel that combines has more warps where a head has many parts, and some of them have none.

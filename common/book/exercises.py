@@ -16,7 +16,7 @@ from tree import number_of, read
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "course"))
 # pylint: disable=wrong-import-position
 import holes
-from change import changes
+from change import changes, goal_parts
 
 AROUND = 8  # lines of context of a hole
 
@@ -65,9 +65,8 @@ def command(words):
 
 
 def goal_in_words(goal):
-    """A goal, which course.py explains, as a reader has it."""
-    words, counter, sign, percent, limit, options = re.fullmatch(
-        r"(.*): (\S+) (<=|>=|=) (?:(\d+)% of )?(\S+)(?: with (.*))?", goal).groups()
+    """A goal as a reader has it."""
+    words, counter, sign, percent, limit, options = goal_parts(goal)
     relation = {"<=": "at most", ">=": "at least", "=": "exactly"}[sign]
     whole = f"{percent} % of the stage's" if percent else "as many as the stage's"
     much = whole if limit == "stage" else f"{int(limit):,}"

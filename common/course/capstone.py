@@ -226,19 +226,21 @@ def judge(capstone, trouble):
     text, built = workshop.build()
     if not built:
         return False, ["it does not build:", *capstone.in_my_words(text).splitlines()[:12]]
+
+    def not_right(options, words, text):
+        return False, [f"{workshop.program} --device=emulator {options}".rstrip(), *([f"({words})"] if words else []),
+                       *trouble(capstone.in_my_words(text))]
     for options, words in kind.runs:
         text, code = workshop.run([STEPS, *options.split()])
         if code:
-            shown = [f"{workshop.program} --device=emulator {options}".rstrip(), f"({words})"]
-            return False, [*shown[:2 if words else 1], *trouble(capstone.in_my_words(text))]
+            return not_right(options, words, text)
     said = [f"right in {len(kind.runs)} runs on the emulator, without a hazard"]
     count = functools.cache(lambda options: counters(workshop, options))
     for goal in capstone.goals:
         try:
             line, reached = compare(kind, goal, count)
         except NotRight as wrong:
-            return False, [f"{workshop.program} --device=emulator {wrong.options}", "(whose counters are compared)",
-                           *trouble(capstone.in_my_words(wrong.text))]
+            return not_right(wrong.options, "whose counters are compared", wrong.text)
         if not reached:
             return False, [line]
         said.append(line)

@@ -15,7 +15,15 @@ import os
 import re
 import subprocess
 
+GOAL = re.compile(r"(.*): (\S+) (<=|>=|=) (?:(\d+)% of )?(\S+)(?: with (.*))?")
 NAME = re.compile(r"(\d+[a-z]?)-[a-z0-9-]+\.patch")
+
+
+def goal_parts(goal):
+    """The words, counter, relation, share, limit and options of a goal, "what it is: COUNTER <= LIMIT [with OPTIONS]", or
+    = or >= for <=. The limit may be "stage", which is what the stage has, or a share of it: "80% of stage". What is left
+    out is None."""
+    return GOAL.fullmatch(goal).groups()
 
 
 class Misfit(ValueError):

@@ -15,7 +15,7 @@ import textwrap
 import altered_ptx
 import capstone
 import holes
-from change import changes
+from change import changes, goal_parts
 from diagnosis import diagnosis
 from learner import (MINE, Wrong, indented, keep_given, merge_update, note_passed, passed_as, run_command,
                      state_of)
@@ -302,10 +302,8 @@ def counters(program, options):
 
 
 def reaches(goal, workshop):
-    """A goal reads "what it is: COUNTER <= LIMIT [with OPTIONS]", or = or >= for <=. The limit may be "stage", which is
-    what the stage has, or a share of it: "80% of stage"."""
-    words, counter, relation, share, limit, options = re.fullmatch(
-        r"(.*): (\S+) (<=|>=|=) (?:(\d+)% of )?(\S+)(?: with (.*))?", goal).groups()
+    """Whether a task's goal is met, and a line about it."""
+    words, counter, relation, share, limit, options = goal_parts(goal)
     number = int(counters(workshop, options or "")[counter])
     if limit == "stage":
         limit = counters(Stage(workshop.stage), options or "")[counter]

@@ -172,7 +172,8 @@ def run(quiz, answers):
         print(f"{place}. {shown(question.heading)}\n" + (f"\n{shown(question.text)}\n" if question.text else ""))
         is_right = ask(question, answers or None)
         right += is_right
-        print("" if is_right else f"The answer is {question.solution}.\n", end="")
+        if not is_right:
+            print(f"The answer is {question.solution}.")
         print(f"{shown(question.explanation)}\n")
     print(f"{right} of {len(quiz.questions)} right")
     if right < len(quiz.questions):

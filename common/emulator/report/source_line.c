@@ -62,6 +62,13 @@ int source_lines(const PtxModule *module, const PtxInstruction *source, int *lin
   return count;
 }
 
+const Function *home_of(const Program *program, const Inst *inst) {
+  uint32_t pc = (uint32_t)(inst - program->code);
+  for (int f = 0; f < program->function_count; f++)
+    if (pc >= program->functions[f].start && pc < program->functions[f].end) return &program->functions[f];
+  return NULL;
+}
+
 bool are_copies(const Inst *a, const Inst *b) {
   const PtxLocation *one = a->source->location, *other = b->source->location;
   if (!one || a->execute != b->execute) return false;
@@ -218,9 +225,7 @@ static const Place *place_of_variable(const Program *program, const PtxVariable 
 
 const Place *shared_variable_of(const Program *program, const Inst *inst) {
   Trace trace = {.program = program};
-  uint32_t pc = (uint32_t)(inst - program->code);
-  for (int f = 0; f < program->function_count; f++)
-    if (pc >= program->functions[f].start && pc < program->functions[f].end) trace.function = &program->functions[f];
+  trace.function = home_of(program, inst);
   if (!trace.function) return NULL;
   for (int i = 0; i < inst->source->operand_count; i++)
     if (inst->source->operands[i].kind == PTX_OPERAND_ADDRESS) trace_operand(&trace, &inst->source->operands[i]);

@@ -14,6 +14,9 @@ bool instruction_line(const PtxModule *module, const PtxInstruction *source, con
 // `most`; 0 when unknown.
 int source_lines(const PtxModule *module, const PtxInstruction *source, int *lines, int most);
 
+// The function that has an instruction.
+const Function *home_of(const Program *program, const Inst *inst);
+
 // Whether two instructions of one kind stand in one line: in copies of the body of an unrolled loop.
 bool are_copies(const Inst *a, const Inst *b);
 

@@ -7,20 +7,14 @@
 #include "../warp/instruction.h"
 #include "source_line.h"
 
-static const Function *home_of(const Program *program, uint32_t pc) {
-  for (int f = 0; f < program->function_count; f++)
-    if (pc >= program->functions[f].start && pc < program->functions[f].end) return &program->functions[f];
-  return NULL;
-}
-
 static bool has_one_address(const Inst *inst, MemoryUse memory, int address) {
   const PtxInstruction *source = inst->source;
   return inst->row->memory == memory && source->operand_count >= 2 &&
          source->operands[address].kind == PTX_OPERAND_ADDRESS && source->operands[address].item_count == 1;
 }
 
-static bool is_update_load(const Inst *inst) { return has_one_address(inst, MEMORY_LOAD, 1); }
-static bool is_update_store(const Inst *inst) { return has_one_address(inst, MEMORY_STORE, 0); }
+static bool loads_one_place(const Inst *inst) { return has_one_address(inst, MEMORY_LOAD, 1); }
+static bool stores_one_place(const Inst *inst) { return has_one_address(inst, MEMORY_STORE, 0); }
 
 static bool is_same_address(const PtxOperand *a, const PtxOperand *b) {
   const PtxOperand *one = &a->items[0], *other = &b->items[0];
@@ -85,7 +79,7 @@ static bool belong(const Inst *load, const Inst *store, bool *marks) {
 }
 
 static bool is_pair(const Program *program, const Inst *load, const Inst *store) {
-  const Function *function = home_of(program, (uint32_t)(load - program->code));
+  const Function *function = home_of(program, load);
   if (!function || store <= load || store >= program->code + function->end) return false;
   bool *marks = host_allocate((size_t)function->ptx->register_count + 1, sizeof *marks);
   bool found = belong(load, store, marks);
@@ -94,18 +88,18 @@ static bool is_pair(const Program *program, const Inst *load, const Inst *store)
 }
 
 bool is_update(const Program *program, const Inst *load, const Inst *store) {
-  if (!is_update_load(load) || !is_update_store(store)) return false;
+  if (!loads_one_place(load) || !stores_one_place(store)) return false;
   for (uint32_t pc = (uint32_t)(load - program->code) + 1; pc < program->count; pc++) {
     const Inst *inst = &program->code[pc];
-    bool is_copy = inst == store || (is_update_store(inst) && are_copies(inst, store));
+    bool is_copy = inst == store || (stores_one_place(inst) && are_copies(inst, store));
     if (is_copy && is_pair(program, load, inst)) return true;
   }
   return false;
 }
 
 bool ends_update(const Program *program, const Inst *store) {
-  if (!is_update_store(store)) return false;
+  if (!stores_one_place(store)) return false;
   for (uint32_t pc = 0; pc < (uint32_t)(store - program->code); pc++)
-    if (is_update_load(&program->code[pc]) && is_pair(program, &program->code[pc], store)) return true;
+    if (loads_one_place(&program->code[pc]) && is_pair(program, &program->code[pc], store)) return true;
   return false;
 }
